@@ -1,0 +1,1 @@
+"""What others implement or declare: subject, scenario, invariant, fact, point, verdict. Imports nothing of ours."""

@@ -1,0 +1,116 @@
+"""One run as data: what every report face renders, and nothing else. Published as a JSON schema.
+
+Frozen, free of clocks and files; the same document gives the same bytes in every face.
+"""
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+
+class Witness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One history entry that proves a finding, told in a sentence. ``t_ms`` counts from the play's beginning."""
+
+    n: int
+    t_ms: float
+    who: str  # "worker 1", "database", "sink", "harness"
+    text: str
+
+
+class FindingDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What broke. ``sentence`` reads "... because ..., however ..."."""
+
+    invariant: str
+    title: str
+    sentence: str
+    serves: tuple[str, ...] = ()
+    key: str | None = None
+    workers: tuple[int, ...] = ()
+    witnesses: tuple[Witness, ...] = ()
+    known: str | None = None  # the reason from --known when it is an accepted finding
+
+
+class FactDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that had to happen, and whether it did."""
+
+    sentence: str
+    happened: bool
+    evidence: tuple[Witness, ...] = ()
+
+
+class JudgementDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One invariant's judgement of one play."""
+
+    invariant: str
+    title: str
+    verdict: str
+    reason: str = ""
+    serves: tuple[str, ...] = ()
+
+
+class PlayDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One scenario, played once (``repeat`` counts from 1), judged."""
+
+    scenario: str
+    title: str
+    verdict: str  # "pass", "fail", "inconclusive", "not applicable"
+    reason: str  # one sentence: why this verdict
+    serves: tuple[str, ...]
+    repeat: int = 1
+    seconds: float = 0
+    story: str = ""  # the docstring: What happens / Why it matters / What must hold
+    record: str | None = None  # "skip", "reclaim", "stale-token": which record of the acceptance report it feeds
+    findings: tuple[FindingDoc, ...] = ()
+    facts: tuple[FactDoc, ...] = ()
+    judgements: tuple[JudgementDoc, ...] = ()
+    timeline: tuple[Witness, ...] = ()  # the events that matter, in order, for drawing
+    figures: dict[str, float | int | str] = {}  # measured: "takeover_seconds", "release_spread_ms", ...
+    reproduce: str = ""
+
+
+class RecordDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One of the four records of the acceptance report (O1)."""
+
+    name: str  # "two-session skip", "reclaim after interruption", "stale-token refusal", "net drain"
+    verdict: str  # or "not run"
+    proves: str
+    does_not_prove: str
+    rows: tuple[dict[str, str], ...] = ()
+
+
+class ServerDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The database the run used. Never holds a password."""
+
+    version: str
+    source: str  # "embedded", "local", "dsn", "docker"
+    address: str = ""
+    settings: dict[str, str] = {}
+
+
+class SubjectDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The subject as declared and as probed."""
+
+    name: str
+    guarantee: str
+    declared: dict[str, str] = {}
+    learned: dict[str, tuple[str, ...]] = {}  # change -> normalised statements
+    stops_at: dict[str, str] = {}  # point -> "yes" or why not
+
+
+class Document(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One run."""
+
+    schema_version: int
+    tool_version: str
+    command: str
+    started_at: str  # wall clock, ISO 8601, for display only
+    seconds: float
+    seed: int
+    verdict: str
+    summary: str  # "held (9 of 17 apply)", "broken: ...", "inconclusive: ..."
+    subject: SubjectDoc
+    server: ServerDoc
+    plays: tuple[PlayDoc, ...]
+    records: tuple[RecordDoc, ...] = ()
+    requirements: dict[str, tuple[str, ...]] = {}  # id -> scenarios and invariants that serve it in this run
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""What happened, on one clock, as it is written and read back."""
