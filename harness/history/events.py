@@ -12,7 +12,6 @@ class Event(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True):
     """Base of all events. The class's name in lower case is the ``kind`` in the file."""
 
 
-
 class SubjectFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What judging needs to know of a subject; stored with the play so that it can be judged again without its folder."""
 
