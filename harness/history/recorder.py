@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 import msgspec
 
@@ -62,7 +62,7 @@ class Recorder:
         """Close the file. Recording afterwards is a programming error."""
         self._file.close()
 
-    def __enter__(self) -> "Recorder":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
