@@ -9,12 +9,24 @@ SCHEMA_VERSION = 1
 
 
 class Witness(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One history entry that proves a finding, told in a sentence. ``t_ms`` counts from the play's beginning."""
+    """One history entry that proves a finding, told in a sentence. ``t_ms`` counts from the play's beginning.
+
+    What follows ``text`` is for drawing, empty when unknown. ``kind`` is the event's kind in the history, except that a row
+    transition gives its change ("claim", "renew", "complete", ...) and an attempted change that moved no row gives
+    "refused claim", "refused complete", ...; a signal gives its name ("SIGSTOP"). ``lease_left_ms`` is what the row's lease
+    had left at this transition by the database's own clock, so that no two clocks mix.
+    """
 
     n: int
     t_ms: float
     who: str  # "worker 1", "database", "sink", "harness"
     text: str
+    kind: str = ""
+    worker: int = 0  # 0: no worker of ours
+    key: str | None = None
+    state: str = ""  # of the row, after a transition
+    token: str | None = None
+    lease_left_ms: float | None = None
 
 
 class FindingDoc(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,4 +125,5 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     plays: tuple[PlayDoc, ...]
     records: tuple[RecordDoc, ...] = ()
     requirements: dict[str, tuple[str, ...]] = {}  # id -> scenarios and invariants that serve it in this run
+    requirement_titles: dict[str, str] = {}  # id -> what it asks for, in a short sentence
     notes: tuple[str, ...] = ()
