@@ -127,3 +127,19 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     requirements: dict[str, tuple[str, ...]] = {}  # id -> scenarios and invariants that serve it in this run
     requirement_titles: dict[str, str] = {}  # id -> what it asks for, in a short sentence
     notes: tuple[str, ...] = ()
+
+
+def measure(name: str, value: float | str) -> tuple[str, str]:
+    """A figure as people read it: ``("takeover_seconds", 1.7)`` is ``("takeover", "1.70 s")``. The unit is in the name."""
+    for suffix, unit in (("_seconds", " s"), ("_ms", " ms"), ("_us", " µs"), ("_bytes", " B"), ("_percent", " %")):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix).replace("_", " "), f"{_number(value)}{unit}"
+    return name.replace("_", " "), _number(value)
+
+
+def _number(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"

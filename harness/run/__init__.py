@@ -1,0 +1,1 @@
+"""Provision, probe, play, judge, keep: one run from a subject to a document."""

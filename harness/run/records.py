@@ -1,0 +1,81 @@
+"""The four records of the acceptance report, kept apart: each says what it proves, and what it does not.
+
+They are kept apart because each is easily taken for another: a queue that skips locked rows may still lose a job, one that
+reclaims may still obey a stale worker, and none of the three says how long a backlog takes to drain.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.contracts.verdict import Verdict
+from harness.document import PlayDoc, RecordDoc, measure
+
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One record: ``feeds`` is the value of ``PlayDoc.record`` of its plays, None when no play can feed it."""
+
+    name: str
+    feeds: str | None
+    proves: str
+    does_not_prove: str
+
+
+_KINDS = (
+    _Kind(
+        "two-session skip",
+        "skip",
+        "While one session held a job's row locked in an open transaction, another claimed a different job at once, on real "
+        "connections; what the first had locked was claimed after its rollback, by one worker only.",
+        "Nothing about speed: no CPU, disk or connection limit was reached. Nothing about a worker that dies or stalls after "
+        "its claim is committed, and nothing about table-level locks, which SKIP LOCKED does not skip.",
+    ),
+    _Kind(
+        "reclaim after interruption",
+        "reclaim",
+        "A worker was interrupted at a point that the server itself confirmed; its jobs were taken over by another worker "
+        "within the time the subject states, and every acknowledged job ended.",
+        "Not that the first worker had stopped: a lease's end never proves that. Not that a takeover is fast under load, nor "
+        "that a machine, a disk or a whole database that is lost is survived.",
+    ),
+    _Kind(
+        "stale-token refusal",
+        "stale-token",
+        "A worker that had lost its job to another tried to write its result, was refused or abstained, and overwrote nothing.",
+        "Nothing about the outside world: only the sink can refuse a late call, and only if it checks the operation key or "
+        "the token. Nothing about writes that go to the table by another way than the probed statements.",
+    ),
+    _Kind(
+        "net drain",
+        None,
+        "How long a backlog takes to drain while new jobs keep arriving, at a stated job mix and number of slots.",
+        "Nothing here: no load was applied in this run. The protocol records above contain no rate, no CPU and no disk "
+        "figure, so the size of a machine must not be concluded from them.",
+    ),
+)
+
+
+def records(plays: Sequence[PlayDoc]) -> tuple[RecordDoc, ...]:
+    """All four, always, in the same order; one that no play fed is "not run"."""
+    return tuple(
+        _record(kind, [play for play in plays if kind.feeds is not None and play.record == kind.feeds])
+        for kind in _KINDS
+    )
+
+
+def _record(kind: _Kind, plays: Sequence[PlayDoc]) -> RecordDoc:
+    verdict = str(Verdict.worst(Verdict(play.verdict) for play in plays)) if plays else NOT_RUN
+    return RecordDoc(kind.name, verdict, kind.proves, kind.does_not_prove, tuple(map(_row, plays)))
+
+
+def _row(play: PlayDoc) -> dict[str, str]:
+    measured = "; ".join(" ".join(measure(name, value)) for name, value in sorted(play.figures.items()))
+    happened = "; ".join(fact.sentence for fact in play.facts if fact.happened)
+    return {
+        "scenario": play.title + (f" ({play.repeat})" if play.repeat > 1 else ""),
+        "verdict": play.verdict,
+        "what happened": happened or play.reason,
+        "measured": measured or "—",
+    }

@@ -1,0 +1,125 @@
+"""The words and signs that all faces share, and how foreign text is made safe to show.
+
+A job's key is the subject's and may hold anything: escape sequences, line breaks, direction overrides, 4 kB of text.
+Escaping for a format (HTML, XML, Markdown) is each face's own business and comes after this.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from harness.contracts.verdict import Verdict
+from harness.document import Document, FindingDoc, PlayDoc
+
+SIGNS = {
+    Verdict.PASS.value: "✓",
+    Verdict.FAIL.value: "✗",
+    Verdict.INCONCLUSIVE.value: "?",
+    Verdict.NOT_APPLICABLE.value: "–",
+    "not run": "○",
+}
+ORDER = (Verdict.FAIL.value, Verdict.INCONCLUSIVE.value, Verdict.PASS.value, Verdict.NOT_APPLICABLE.value)
+HEADLINES = {
+    Verdict.PASS.value: "Held",
+    Verdict.FAIL.value: "Broken",
+    Verdict.INCONCLUSIVE.value: "Inconclusive",
+    Verdict.NOT_APPLICABLE.value: "Nothing applies",
+}
+
+_KEY_LIMIT = 72
+_TEXT_LIMIT = 900
+
+
+def sign(verdict: str) -> str:
+    return SIGNS.get(verdict, "·")
+
+
+def legible(text: str) -> str:
+    """One line in which nothing acts on the reader's terminal or page: control and format characters become visible."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+        # U+FFFE and U+FFFF are the two non-characters that XML refuses
+        return "\N{REPLACEMENT CHARACTER}" if character in "\ufffe\uffff" else character
+    named = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(character)
+    code = ord(character)
+    return named or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+def shorten(text: str, limit: int) -> str:
+    """Cut in the middle, saying how much is missing: both ends of a key tell it from its neighbours."""
+    if len(text) <= limit:
+        return text
+    note = f"…({len(text):,} characters)…"
+    tail = max((limit - len(note)) // 3, 4)
+    return text[: max(limit - len(note) - tail, 8)] + note + text[-tail:]
+
+
+def key(text: str) -> str:
+    """A job's key as shown in a heading or a sentence."""
+    return shorten(legible(text), _KEY_LIMIT)
+
+
+def told(text: str, of_key: str | None = None, limit: int = _TEXT_LIMIT) -> str:
+    """A sentence as shown: legible, the job's own long key shortened where it stands, and bounded."""
+    if of_key and len(of_key) > _KEY_LIMIT:
+        for spelling in (of_key, repr(of_key)[1:-1], legible(of_key)):
+            text = text.replace(spelling, shorten(legible(of_key), _KEY_LIMIT))
+    return shorten(legible(text), limit)
+
+
+def lines(text: str, limit: int = 200) -> tuple[str, ...]:
+    """A text of several lines (a story, the tail of a worker's output), each legible."""
+    return tuple(shorten(legible(line), limit) for line in text.strip().split("\n")) if text.strip() else ()
+
+
+def label(play: PlayDoc) -> str:
+    """A play's title; the repetition is told only when there is one."""
+    return legible(play.title) + (f" ({play.repeat})" if play.repeat > 1 else "")
+
+
+def seconds(value: float) -> str:
+    return f"{value:.1f} s"
+
+
+def moment(t_ms: float) -> str:
+    """A time of a story. Milliseconds below ten seconds, so that dense moments can be told apart."""
+    return f"{t_ms:,.1f} ms" if t_ms < 10_000 else f"{t_ms / 1000:,.2f} s"
+
+
+def concerns(finding: FindingDoc) -> str:
+    """Whom a finding is about: the job and the workers, or nothing."""
+    parts = []
+    if finding.key is not None:
+        parts.append(f"job {key(finding.key)}")
+    if finding.workers:
+        parts.append(f"worker{'s' if len(finding.workers) > 1 else ''} {listing(map(str, finding.workers))}")
+    return ", ".join(parts)
+
+
+def listing(items: Iterable[str]) -> str:
+    """``a, b and c``."""
+    whole = list(items)
+    return " and ".join([", ".join(whole[:-1]), whole[-1]]) if len(whole) > 1 else "".join(whole)
+
+
+def counts(plays: Sequence[PlayDoc]) -> tuple[tuple[str, int], ...]:
+    """How many plays had which verdict, worst first; none that did not occur."""
+    seen = Counter(play.verdict for play in plays)
+    known = [(verdict, seen[verdict]) for verdict in ORDER if seen[verdict]]
+    return (*known, *sorted((verdict, count) for verdict, count in seen.items() if verdict not in ORDER))
+
+
+def worst_first(plays: Sequence[PlayDoc]) -> tuple[PlayDoc, ...]:
+    rank = {verdict: place for place, verdict in enumerate(ORDER)}
+    return tuple(sorted(plays, key=lambda play: rank.get(play.verdict, len(ORDER))))
+
+
+def to_reproduce(document: Document) -> str:
+    """The one line to copy: of the worst play that has one, else the command of the run."""
+    bad = [play for play in worst_first(document.plays) if play.verdict in ORDER[:2] and play.reproduce]
+    return legible(bad[0].reproduce if bad else document.command)

@@ -1,0 +1,49 @@
+"""What every face owes: the same bytes for the same document, whatever a key holds. A new face is tested by existing."""
+
+import msgspec
+import pytest
+
+from harness.document import Document
+from reports import Face, discover
+
+FACES = discover()
+
+
+@pytest.fixture(params=sorted(FACES))
+def face(request: pytest.FixtureRequest) -> Face:
+    return FACES[request.param]
+
+
+def test_discovery_goes_by_file_name():
+    assert {"text", "json"} <= set(FACES)
+    assert all(name == face.NAME and face.SUFFIX.startswith(".") for name, face in FACES.items())
+    assert len({face.FILENAME for face in FACES.values()}) == len(FACES)
+
+
+def test_same_document_same_bytes(face: Face, sample: Document):
+    again = msgspec.json.decode(FACES["json"].render(sample), type=Document)
+    assert face.render(sample) == face.render(sample)
+    assert again.verdict == sample.verdict
+
+
+def test_shows_verdict_and_every_scenario(face: Face, sample: Document):
+    shown = face.render(sample).decode()
+    for play in sample.plays:
+        assert play.scenario in shown or play.title in shown
+        assert play.verdict in shown or face.NAME == "junit"  # JUnit has words of its own
+
+
+def test_nothing_acts_on_the_reader(face: Face, broken: Document):
+    """No escape sequence, no direction override, no lone surrogate, and no line break smuggled in by a key."""
+    shown = face.render(broken).decode("utf-8", "strict")
+    harmful = (
+        {"\x1b", "\u202e", "\x00"} if face.NAME != "json" else {"\x1b", "\x00"}
+    )  # JSON keeps printable data as it is
+    assert not harmful & set(shown)
+
+
+def test_renders_a_run_in_which_nothing_was_played(face: Face, held: Document):
+    empty = msgspec.structs.replace(
+        held, plays=(), records=(), requirements={}, verdict="not applicable", summary="nothing applies"
+    )
+    assert face.render(empty)
