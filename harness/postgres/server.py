@@ -1,0 +1,246 @@
+"""One PostgreSQL server of our own: its data folder, its postmaster, and how to start, stop and hurt it."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Literal, Protocol
+
+from harness.contracts.problem import EnvironmentFailed
+from harness.postgres.account import Account
+from harness.postgres.binaries import Binaries
+from harness.postgres.cache import kept
+
+StopMode = Literal["smart", "fast", "immediate"]
+
+HOST = "127.0.0.1"
+OWNER = "postgres"
+START_SECONDS = 20.0
+STOP_SECONDS = 15.0
+POLL_SECONDS = 0.01
+PORT_ATTEMPTS = 8
+STOP_SIGNALS: dict[StopMode, signal.Signals] = {
+    "smart": signal.SIGTERM,
+    "fast": signal.SIGINT,
+    "immediate": signal.SIGQUIT,
+}
+INITDB = ("-U", OWNER, "--encoding=UTF8", "--locale=C", "--auth=trust", "--no-sync", "--no-instructions")
+SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "jit": "off",  # saves a second on the first odd query, changes no result
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] %q%a ",
+    "logging_collector": "off",
+}
+SETTINGS_OF_18 = {"io_method": "sync"}  # three processes less to start and stop
+CARELESS = {"fsync": "off", "full_page_writes": "off"}  # survives every death but the machine's own
+
+
+class Guard(Protocol):
+    """What a server needs of the watchdog: to be ended, with its folder, when the harness dies."""
+
+    def watch_server(self, data_folder: Path) -> None:
+        """Called before the server starts."""
+
+    def forget_server(self, data_folder: Path) -> None:
+        """Called when it has stopped."""
+
+    def watch_folder(self, folder: Path) -> None:
+        """Called before the folder is filled."""
+
+    def forget_folder(self, folder: Path) -> None:
+        """Called when it is removed."""
+
+
+class Server:
+    """A postmaster, our own child. Not tied to an event loop: any loop may drive it, one at a time."""
+
+    def __init__(self, binaries: Binaries, account: Account, guard: Guard, log: Path) -> None:
+        self.binaries = binaries
+        self.log = log
+        self.port = 0
+        self._account = account
+        self._guard = guard
+        self._home: Path | None = None
+        self._postmaster: subprocess.Popen[bytes] | None = None
+
+    @property
+    def data(self) -> Path:
+        """The data folder."""
+        if self._home is None:
+            raise RuntimeError("the server has no data folder yet")
+        return self._home / "data"
+
+    @property
+    def pid(self) -> int | None:
+        """The postmaster's process id while it runs."""
+        if self._postmaster is None or self._postmaster.poll() is not None:
+            return None
+        return self._postmaster.pid
+
+    def prepare(self, *, durable: bool) -> None:
+        """Lay out a data folder from the cached one. Blocks for a tenth of a second, or two when the cache is empty."""
+        seed = initialised(self.binaries, self._account)
+        self._home = _folder_for(self._account)
+        self._guard.watch_folder(self._home)
+        copied = self._account.run(["cp", "-Rp", seed / "data", self.data])
+        if copied.returncode != 0:
+            raise EnvironmentFailed(f"cannot copy a data folder to {self._home}: {copied.stderr.strip()}")
+        settings = SETTINGS | ({} if durable else CARELESS) | (SETTINGS_OF_18 if self.binaries.major >= 18 else {})
+        with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+
+    async def start(self) -> None:
+        """Start, and return when it accepts connections. The port is chosen once and kept from then on."""
+        if self.pid is not None:
+            return
+        for _ in range(PORT_ATTEMPTS):
+            fresh = self.port == 0
+            port = self.port or _free_port()
+            if await self._start_on(port):
+                self.port = port
+                return
+            if not fresh:
+                await asyncio.sleep(0.25)  # our own port, taken while we were down: it may come free again
+        raise EnvironmentFailed(f"PostgreSQL could not get a port, {PORT_ATTEMPTS} times; see {self.log}")
+
+    async def stop(self, mode: StopMode = "fast") -> None:
+        """Stop, and return when its processes are gone. A server that does not obey is stopped harder."""
+        process = self._postmaster
+        if process is None:
+            return
+        for attempt in (STOP_SIGNALS[mode], signal.SIGQUIT, signal.SIGKILL):
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.send_signal(attempt)
+            deadline = time.monotonic() + STOP_SECONDS
+            while process.poll() is None and time.monotonic() < deadline:
+                await asyncio.sleep(POLL_SECONDS)
+            if process.returncode is not None:
+                break
+        else:
+            raise EnvironmentFailed(f"PostgreSQL (process {process.pid}) survived SIGKILL; see {self.log}")
+        self._postmaster = None
+        self._guard.forget_server(self.data)
+
+    def kill_backend(self, pid: int) -> None:
+        """SIGKILL one backend, which makes the postmaster restart all of them. Refuses a pid that is not its child."""
+        if pid not in _children(self.pid):
+            raise ValueError(f"process {pid} is not a backend of this server")
+        os.kill(pid, signal.SIGKILL)
+
+    async def remove(self) -> None:
+        """Stop at once and leave nothing."""
+        await self.stop("immediate")
+        if self._home is not None:
+            shutil.rmtree(self._home, ignore_errors=True)
+            self._guard.forget_folder(self._home)
+            self._home = None
+
+    def leave_running(self) -> None:
+        """Let it outlive the harness."""
+        self._guard.forget_server(self.data)
+        self._guard.forget_folder(self.data.parent)
+
+    async def _start_on(self, port: int) -> bool:
+        """Whether it came up; False when the port was taken. Other failures raise with the log's last words."""
+        began = self.log.stat().st_size if self.log.exists() else 0
+        (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a predecessor; we know that it is dead
+        self._guard.watch_server(self.data)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        with self.log.open("ab") as output:
+            self._postmaster = process = subprocess.Popen(
+                [self.binaries.folder / "postgres", "-D", self.data, "-p", str(port)],
+                cwd="/",
+                env=inherited | {"LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C is ours to handle, not its
+                **self._account.identity,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self._ready():
+                return True
+            if process.poll() is not None:
+                said = _since(self.log, began)
+                if "Address already in use" in said:
+                    return False
+                raise EnvironmentFailed(f"PostgreSQL {self.binaries.version} did not start: {_last_line(said)}")
+            await asyncio.sleep(POLL_SECONDS)
+        await self.stop("immediate")
+        raise EnvironmentFailed(
+            f"PostgreSQL {self.binaries.version} did not accept connections within {START_SECONDS:g} s; see {self.log}"
+        )
+
+    def _ready(self) -> bool:
+        """What pg_ctl looks at: the eighth line of postmaster.pid."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) >= 8 and lines[7].strip() == "ready"
+
+
+def initialised(binaries: Binaries, account: Account) -> Path:
+    """A folder whose ``data`` is a data folder that initdb has just made; kept between runs."""
+    recipe = hashlib.sha256(repr((binaries.fingerprint(), INITDB, account.uid, 1)).encode()).hexdigest()[:16]
+
+    def make(folder: Path) -> None:
+        done = account.run([binaries.folder / "initdb", "-D", folder / "data", *INITDB])
+        if done.returncode != 0:
+            raise EnvironmentFailed(f"initdb of PostgreSQL {binaries.version} failed: {_last_line(done.stderr)}")
+
+    return kept(f"data-{binaries.version}-{recipe}", account, make)
+
+
+def _folder_for(account: Account) -> Path:
+    """A new folder that the server's user owns, in a place that it can enter."""
+    for place in dict.fromkeys((tempfile.gettempdir(), "/var/tmp", "/tmp")):  # noqa: S108  mkdtemp makes it private
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="queueproof-", dir=place)).resolve()
+        except OSError:
+            continue
+        if account.uid is not None and account.gid is not None:
+            os.chown(folder, account.uid, account.gid)
+        if account.may_write(folder):
+            return folder
+        folder.rmdir()
+    raise EnvironmentFailed(f"user {account.name} can write to no temporary folder; name one with TMPDIR")
+
+
+def _free_port() -> int:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _children(pid: int | None) -> set[int]:
+    if pid is None:
+        return set()
+    listing = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=True, timeout=5).stdout
+    pairs = (line.split() for line in listing.splitlines())
+    return {int(child) for child, parent in pairs if int(parent) == pid}
+
+
+def _since(log: Path, offset: int) -> str:
+    with log.open("rb") as file:
+        file.seek(offset)
+        return file.read(64 * 1024).decode("utf-8", "replace")
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "FATAL" in line or "error" in line.lower()]
+    return (telling or lines or ["it said nothing"])[-1].strip()

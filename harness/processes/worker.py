@@ -1,0 +1,176 @@
+"""One worker of the subject: a whole process group, its signals, its state, its end and the output it left."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from harness.contracts.problem import EnvironmentFailed, SubjectFailed
+from harness.processes import table
+from harness.processes.watchdog import Watchdog
+
+POLL_SECONDS = 0.02
+LEFTOVERS_SECONDS = 3.0
+KILL_SECONDS = 5.0
+TAIL_BYTES = 64 * 1024
+TAIL_LINE_CHARACTERS = 500
+
+
+class WorkerProcess:
+    """The process group of one worker, from start to the last of its processes.
+
+    It has ended when *nothing of it acts any more*: the leader's end gives the exit code, but a child that the leader
+    left behind is given ``LEFTOVERS_SECONDS`` and then killed, as a container would. Until then the leader is not
+    reaped, which keeps the group's number ours: a signal can never reach a stranger.
+    """
+
+    def __init__(self, name: str = "worker", on_exit: Callable[[int], None] | None = None) -> None:
+        self.name = name
+        self.on_exit = on_exit
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._log: Path | None = None
+        self._code: int | None = None
+        self._killed = False
+        self._follower: asyncio.Task[None] | None = None
+
+    async def start(
+        self, command: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path, watchdog: Watchdog
+    ) -> None:
+        """Start ``command`` with exactly ``env`` (and the watchdog's mark); its output is appended to ``log``."""
+        if self.running:
+            raise RuntimeError(f"{self.name} is already running as process {self.pid}")
+        if not cwd.is_dir():
+            raise SubjectFailed(f"{self.name} cannot start: its folder {cwd} does not exist")
+        self._log, self._code, self._killed = log, None, False
+        try:
+            output = log.open("ab")
+        except OSError as error:
+            raise EnvironmentFailed(f"cannot write the output of {self.name} to {log}: {error.strerror}") from error
+        with output:
+            try:
+                self._popen = subprocess.Popen(
+                    list(command),
+                    cwd=cwd,
+                    env={**env, **watchdog.mark},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else str(error)
+                raise SubjectFailed(
+                    f"{self.name} cannot start: {command[0]!r}: {reason}; see [subject.worker] command"
+                ) from error
+        watchdog.watch_group(self._popen.pid)
+        self._follower = asyncio.create_task(self._follow(self._popen, watchdog))
+
+    @property
+    def pid(self) -> int:
+        """The leader's process id, which is the group's as well."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether any process of the worker may still act."""
+        return self._popen is not None and self._code is None
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the whole group; nothing happens when it is already gone."""
+        if not self.running:
+            return
+        # PermissionError: macOS says so of a group that holds only zombies.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    async def wait(self, within_seconds: float) -> int | None:
+        """The exit code (negative: the signal), or None when the worker is still running after ``within_seconds``."""
+        if self._follower is not None:
+            await asyncio.wait([self._follower], timeout=within_seconds)
+        return self._code
+
+    async def kill(self) -> int:
+        """SIGKILL the group, also when it is stopped, and reap it. Returns the exit code."""
+        self._killed = True
+        # No SIGCONT before: it would let a paused worker act once more. SIGKILL ends a stopped process by itself.
+        self.signal(signal.SIGKILL)
+        self.signal(signal.SIGCONT)
+        code = await self.wait(KILL_SECONDS)
+        if code is None:
+            raise EnvironmentFailed(
+                f"{self.name} (process group {self.pid}) is still there {KILL_SECONDS:g} s after SIGKILL"
+            )
+        return code
+
+    def state(self) -> str:
+        """ "running", "stopped" (every living process of the group), "zombie" (only the dead are left) or "gone"."""
+        if self._popen is None or self._code is not None:
+            return table.GONE
+        states = set(table.group(self.pid).values())
+        for state in ("running", "stopped", "zombie"):
+            if state in states:
+                return state
+        return table.GONE
+
+    def tail(self, lines: int = 15) -> str:
+        """The last lines of its output, fit to print: bytes that are no text replaced, control characters escaped."""
+        if self._log is None:
+            return ""
+        try:
+            with self._log.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - TAIL_BYTES))
+                text = file.read(TAIL_BYTES).decode("utf-8", "replace")
+        except OSError as error:
+            return f"(its output {self._log} cannot be read: {error.strerror})"
+        return "\n".join(_printable(line) for line in text.replace("\r\n", "\n").rstrip("\n").split("\n")[-lines:])
+
+    @property
+    def _process(self) -> subprocess.Popen[bytes]:
+        if self._popen is None:
+            raise RuntimeError(f"{self.name} has not been started")
+        return self._popen
+
+    async def _follow(self, process: subprocess.Popen[bytes], watchdog: Watchdog) -> None:
+        await _leader_ended(process.pid)
+        await self._leftovers_ended(process.pid)
+        watchdog.forget_group(process.pid)
+        self._code = process.wait()
+        if self.on_exit is not None:
+            self.on_exit(self._code)
+
+    async def _leftovers_ended(self, pgid: int) -> None:
+        deadline = time.monotonic() + LEFTOVERS_SECONDS
+        while set(table.group(pgid).values()) - {"zombie"}:
+            if self._killed or time.monotonic() > deadline:
+                os.killpg(pgid, signal.SIGKILL)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _leader_ended(pid: int) -> None:
+    """Return when the process has ended, without reaping it. No deadline: a worker may live as long as the run."""
+    if hasattr(os, "pidfd_open"):
+        descriptor = os.pidfd_open(pid)
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        loop.add_reader(descriptor, lambda: ended.done() or ended.set_result(None))
+        try:
+            await ended
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+        return
+    while table.group(pid).get(pid, "zombie") != "zombie":
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _printable(line: str) -> str:
+    shown = "".join(
+        character if character.isprintable() or character == "\t" else ascii(character)[1:-1]
+        for character in line[: TAIL_LINE_CHARACTERS + 1]
+    )
+    return shown if len(line) <= TAIL_LINE_CHARACTERS else f"{shown[:TAIL_LINE_CHARACTERS]}…"
