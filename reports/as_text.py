@@ -47,7 +47,7 @@ def _report(document: Document, *, colour: bool, width: int | None) -> Iterator[
     for play in document.plays:
         if play.verdict in {Verdict.FAIL, Verdict.INCONCLUSIVE} or play.findings:
             yield ""
-            yield from _story(play, colour=colour, width=width)
+            yield from story(play, colour=colour, width=width)
     if document.records:
         yield ""
         yield from _records(document, width)
@@ -73,7 +73,8 @@ def _summary(play: PlayDoc, title_width: int, *, colour: bool, width: int | None
         yield from _wrap(reason, width, " " * (_WORD_WIDTH + 4))
 
 
-def _story(play: PlayDoc, *, colour: bool, width: int | None) -> Iterator[str]:
+def story(play: PlayDoc, *, colour: bool = False, width: int | None = None) -> Iterator[str]:
+    """Why one play has its verdict: who did what and when, "because ..., however ...", and the line that reproduces it."""
     yield _painted(f"{words.sign(play.verdict)} {words.label(play)}", play.verdict, colour=colour)
     if not play.findings:
         yield from _wrap(words.told(play.reason), width, "  ")

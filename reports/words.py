@@ -50,25 +50,25 @@ def _visible(character: str) -> str:
     return named or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
 
 
-def shorten(text: str, limit: int) -> str:
-    """Cut in the middle, saying how much is missing: both ends of a key tell it from its neighbours."""
+def shorten(text: str, limit: int, whole: int | None = None) -> str:
+    """Cut in the middle, saying how long it is (``whole``, if escapes made it longer): both ends tell keys apart."""
     if len(text) <= limit:
         return text
-    note = f"…({len(text):,} characters)…"
+    note = f"…({len(text) if whole is None else whole:,} characters)…"
     tail = max((limit - len(note)) // 3, 4)
     return text[: max(limit - len(note) - tail, 8)] + note + text[-tail:]
 
 
 def key(text: str) -> str:
     """A job's key as shown in a heading or a sentence."""
-    return shorten(legible(text), _KEY_LIMIT)
+    return shorten(legible(text), _KEY_LIMIT, len(text))
 
 
 def told(text: str, of_key: str | None = None, limit: int = _TEXT_LIMIT) -> str:
     """A sentence as shown: legible, the job's own long key shortened where it stands, and bounded."""
     if of_key and len(of_key) > _KEY_LIMIT:
         for spelling in (of_key, repr(of_key)[1:-1], legible(of_key)):
-            text = text.replace(spelling, shorten(legible(of_key), _KEY_LIMIT))
+            text = text.replace(spelling, key(of_key))
     return shorten(legible(text), limit)
 
 
