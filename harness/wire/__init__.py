@@ -1,0 +1,1 @@
+"""The border between a subject and its database: framing, statements, sessions, holds, and the proxy itself."""

@@ -1,0 +1,215 @@
+"""The proxy of one worker: a listening port that leads to PostgreSQL, and everything that can be armed on it."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from harness.contracts.problem import EnvironmentFailed
+from harness.history.recorder import PlayRecorder
+from harness.wire.holds import Ending, NoticeHold, NoticeView, ReplyHold, RequestHold, RequestView
+from harness.wire.known_jobs import KnownJobs
+from harness.wire.session import ClientSide, Session, Side, Statement
+from harness.wire.statements import StatementBook
+
+__all__ = ["KnownJobs", "Proxy"]
+
+_MOST_STATEMENTS = 4096
+_LONGEST_REMEMBERED = 16_384
+
+
+class Proxy:
+    """Stands between one worker and PostgreSQL. ``learning`` feeds the book with what each statement was seen to do."""
+
+    def __init__(  # noqa: PLR0917 - the six things that make a proxy, in the order in which one says them
+        self,
+        worker: int,
+        upstream_host: str,
+        upstream_port: int,
+        recorder: PlayRecorder,
+        book: StatementBook,
+        known: KnownJobs,
+        *,
+        tells_worker: bool = True,
+    ) -> None:
+        self.worker = worker
+        self.recorder = recorder
+        self.book = book
+        self.known = known
+        self.tells_worker = tells_worker  # adds the start-up parameter qp.worker; a pooler may refuse it
+        self.learning = False
+        self.port = 0
+        self.sessions: list[Session] = []
+        self.embryos: set[Session] = set()  # every open client socket, started or not
+        self.request_holds: list[RequestHold] = []
+        self.notice_holds: list[NoticeHold] = []
+        self.reply_holds: list[ReplyHold] = []
+        self.armed = False
+        self.opened = 0
+        self.hung_up_on_refusal = False
+        self.is_cut = False
+        self.delay_seconds = 0.0
+        self._upstream = (upstream_host, upstream_port)
+        self._server: asyncio.Server | None = None
+        self._refusing: socket.socket | None = None
+        self._statements: dict[bytes, Statement] = {}
+
+    # ---------------------------------------------------------------- life
+
+    async def start(self) -> None:
+        """Listen on a free port of 127.0.0.1; ``port`` says which."""
+        reserved = _bind(0)
+        self.port = reserved.getsockname()[1]
+        await self._listen(reserved)
+
+    async def _listen(self, reserved: socket.socket) -> None:
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: ClientSide(self), sock=reserved, backlog=512
+        )
+
+    async def close(self) -> None:
+        """Stop listening and end every connection."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._refusing is not None:
+            self._refusing.close()
+            self._refusing = None
+        self.sever_all()
+        async with asyncio.timeout(5):
+            while self.sessions or self.embryos:
+                await asyncio.sleep(0)
+
+    @property
+    def tls_refused(self) -> bool:
+        """Whether a client hung up because it was refused encryption, and none has ever come through without."""
+        return self.hung_up_on_refusal and not self.opened
+
+    async def connect_upstream(self, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+        """Open a connection to PostgreSQL. Raises OSError."""
+        host, port = self._upstream
+        loop = asyncio.get_running_loop()
+        if host.startswith("/"):
+            await loop.create_unix_connection(protocol, f"{host}/.s.PGSQL.{port}")
+        else:
+            await loop.create_connection(protocol, host, port)
+
+    def statement(self, sql: bytes) -> Statement:
+        """The one object for this SQL text; texts that are huge or too many are not remembered."""
+        known = self._statements.get(sql)
+        if known is None:
+            known = Statement(sql)
+            if len(sql) <= _LONGEST_REMEMBERED:
+                if len(self._statements) >= _MOST_STATEMENTS:
+                    self._statements.clear()
+                self._statements[sql] = known
+        return known
+
+    # ---------------------------------------------------------------- holds
+
+    def hold_request(self, wanted: Callable[[RequestView], bool], *, every: bool = False) -> RequestHold:
+        """Hold a client's message before the server sees it."""
+        hold = RequestHold(wanted, self.sessions, self.holds_changed, every=every)
+        self.request_holds.append(hold)
+        self.holds_changed()
+        return hold
+
+    def hold_after_notice(self, wanted: Callable[[NoticeView], bool], *, every: bool = False) -> NoticeHold:
+        """Hold a session whose open transaction has changed a wanted row."""
+        hold = NoticeHold(wanted, self.sessions, self.holds_changed, every=every)
+        self.notice_holds.append(hold)
+        self.holds_changed()
+        return hold
+
+    def lose_reply(
+        self, wanted: Callable[[NoticeView], bool], candidate: Callable[[RequestView], bool], *, every: bool = False
+    ) -> ReplyHold:
+        """Let a wanted change become durable and withhold every word of it from the client."""
+        hold = ReplyHold(wanted, candidate, self.sessions, self.holds_changed, every=every)
+        self.reply_holds.append(hold)
+        self.holds_changed()
+        return hold
+
+    def holds_changed(self) -> None:
+        """Forget holds that are over, and let each session work out what it may pass unread."""
+        self.request_holds = [hold for hold in self.request_holds if hold.armed]
+        self.notice_holds = [hold for hold in self.notice_holds if hold.armed]
+        self.reply_holds = [hold for hold in self.reply_holds if hold.armed]
+        self.armed = bool(self.request_holds or self.notice_holds or self.reply_holds)
+        for session in self.sessions:
+            session.refresh()
+
+    # ---------------------------------------------------------------- faults
+
+    def cut(self) -> None:
+        """A black hole: sockets stay open, new ones are accepted, and nothing arrives on either side."""
+        self.is_cut = True
+        with self._links_change():
+            for session in (*self.sessions, *self.embryos):
+                session.to_server.cut = session.to_client.cut = True
+
+    def heal(self) -> None:
+        """End the cut; what was held is delivered in order."""
+        self.is_cut = False
+        with self._links_change():
+            for session in dict.fromkeys((*self.sessions, *self.embryos)):
+                session.to_server.heal()
+                session.to_client.heal()
+
+    def delay(self, milliseconds: float) -> None:
+        """Make each direction this much slower; 0 ends it."""
+        self.delay_seconds = milliseconds / 1000
+        with self._links_change():
+            for session in (*self.sessions, *self.embryos):
+                session.to_server.delay_seconds = session.to_client.delay_seconds = self.delay_seconds
+
+    @contextmanager
+    def _links_change(self) -> Iterator[None]:
+        yield
+        for session in self.sessions:
+            session.refresh()
+
+    async def refuse(self) -> None:
+        """New connections are refused from now on; open ones live on. The port stays ours."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._server = None
+        async with asyncio.timeout(5):
+            while self._refusing is None:
+                try:
+                    self._refusing = _bind(self.port)  # bound and not listening: the system refuses for us
+                except OSError:
+                    await asyncio.sleep(0)
+
+    async def accept(self) -> None:
+        """End ``refuse``."""
+        if self._refusing is not None:
+            reserved, self._refusing = self._refusing, None
+            await self._listen(reserved)
+
+    def sever(self, session: Session | None = None, side: Side = "both", ending: Ending = "reset") -> None:
+        """End a session's client side, server side, or both; without a session, those of all."""
+        for each in tuple(self.sessions) if session is None else (session,):
+            each.sever(side, ending)
+
+    def sever_all(self) -> None:
+        """End every socket, those included that never said which session they are."""
+        for session in {*self.sessions, *self.embryos}:
+            session.sever("both", "reset")
+
+
+def _bind(port: int) -> socket.socket:
+    reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", port))
+    except OSError as error:
+        reserved.close()
+        if port:
+            raise
+        raise EnvironmentFailed(
+            f"no free port on 127.0.0.1: {error.strerror}; end some programs and try again"
+        ) from error
+    reserved.setblocking(False)
+    return reserved
