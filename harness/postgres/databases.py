@@ -72,7 +72,7 @@ class Databases:
         for name in sorted(self.made):
             await self.drop(name)
 
-    async def _execute(self, statement: sql.Composable, within_seconds: float, deed: str) -> None:
+    async def _execute(self, statement: sql.Composed, within_seconds: float, deed: str) -> None:
         try:
             async with asyncio.timeout(within_seconds), await connect(self._address) as connection:
                 await connection.execute(statement)

@@ -3,15 +3,16 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import psycopg
 from psycopg import sql
 
 from harness.contracts.problem import BadInput, EnvironmentFailed
 from harness.postgres import binaries
-from harness.postgres.account import server_account
+from harness.postgres.account import Account, server_account
 from harness.postgres.address import Address
 from harness.postgres.cluster import Cluster
 from harness.postgres.databases import Databases, connect, first_line
@@ -21,6 +22,8 @@ from harness.postgres.server import HOST, OWNER, Guard, Server, StopMode
 WORKER_ROLE = "queueproof_worker"
 RELOAD_SECONDS = 5.0
 POLL_SECONDS = 0.02
+
+Result = TypeVar("Result")
 
 
 class OwnedCluster(Cluster):
@@ -35,7 +38,6 @@ class OwnedCluster(Cluster):
         self.address = Address(HOST, server.port, OWNER, "postgres")
         self.version = server.binaries.version
         self.source = server.binaries.source
-        self.kept = False
         self._databases = Databases(self.address)
 
     async def create_database(self, name: str, template: str | None = None) -> Address:
@@ -70,8 +72,7 @@ class OwnedCluster(Cluster):
                 await asyncio.sleep(POLL_SECONDS)
 
     def keep(self) -> str:
-        self.kept = True
-        return f"psql '{self.address.shown()}'  # to end it: kill -QUIT {self.server.pid}"
+        return f"{super().keep()}  # to end it: kill -QUIT {self.server.pid}"
 
 
 @contextlib.asynccontextmanager
@@ -79,30 +80,41 @@ async def open_owned(
     option: ServerOption, watchdog: Guard, folder: Path, *, durable: bool
 ) -> AsyncIterator[OwnedCluster]:
     """A running cluster; at the end the server is gone and its data removed, unless it was kept."""
-    server = await asyncio.to_thread(_laid_out, option, watchdog, folder / "server.log", durable=durable)
-    cluster = None
+    account, found = await _undisturbed(lambda: _found(option))
+    server = Server(found, account, watchdog, folder / "server.log")
+    kept = False
     try:
+        await _undisturbed(lambda: server.prepare(durable=durable))
         await server.start()
         cluster = OwnedCluster(server)
         async with await connect(cluster.address) as connection:
             await connection.execute(sql.SQL("create role {} login").format(sql.Identifier(WORKER_ROLE)))
-        yield cluster
+        try:
+            yield cluster
+        finally:
+            kept = cluster.kept
     finally:
-        if cluster is not None and cluster.kept:
+        if kept:
             server.leave_running()
         else:
             await server.remove()
 
 
-def _laid_out(option: ServerOption, watchdog: Guard, log: Path, *, durable: bool) -> Server:
+async def _undisturbed(work: Callable[[], Result]) -> Result:
+    """Run in a thread. A thread cannot be cancelled: when we are, wait for its end, so that we can remove what it made."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _found(option: ServerOption) -> tuple[Account, binaries.Binaries]:
     account = server_account()
     if option.kind == "local":
-        found = binaries.local(option.bin_dir, option.major, account)
-    else:
-        found = binaries.embedded(option.major or DEFAULT_VERSION, account)
-    server = Server(found, account, watchdog, log)
-    server.prepare(durable=durable)
-    return server
+        return account, binaries.local(option.bin_dir, option.major, account)
+    return account, binaries.embedded(option.major or DEFAULT_VERSION, account)
 
 
 def _alter_system(name: str, value: str | None) -> sql.Composed:

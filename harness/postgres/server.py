@@ -135,8 +135,8 @@ class Server:
 
     def kill_backend(self, pid: int) -> None:
         """SIGKILL one backend, which makes the postmaster restart all of them. Refuses a pid that is not its child."""
-        if pid not in _children(self.pid):
-            raise ValueError(f"process {pid} is not a backend of this server")
+        if self.pid is None or _parent(pid) != self.pid:
+            raise EnvironmentFailed(f"process {pid} is not, or no longer, a backend of our server; it was left alone")
         os.kill(pid, signal.SIGKILL)
 
     async def remove(self) -> None:
@@ -157,18 +157,7 @@ class Server:
         began = self.log.stat().st_size if self.log.exists() else 0
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a predecessor; we know that it is dead
         self._guard.watch_server(self.data)
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        with self.log.open("ab") as output:
-            self._postmaster = process = subprocess.Popen(
-                [self.binaries.folder / "postgres", "-D", self.data, "-p", str(port)],
-                cwd="/",
-                env=inherited | {"LC_ALL": "C"},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # a Ctrl-C is ours to handle, not its
-                **self._account.identity,
-            )
+        self._postmaster = process = self._launched(port)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if self._ready():
@@ -183,6 +172,21 @@ class Server:
         raise EnvironmentFailed(
             f"PostgreSQL {self.binaries.version} did not accept connections within {START_SECONDS:g} s; see {self.log}"
         )
+
+    def _launched(self, port: int) -> "subprocess.Popen[bytes]":
+        """Blocks for the millisecond that fork and exec take."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
+                [self.binaries.folder / "postgres", "-D", self.data, "-p", str(port)],
+                cwd="/",
+                env=inherited | {"LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C is ours to handle, not its
+                **self._account.identity,
+            )
 
     def _ready(self) -> bool:
         """What pg_ctl looks at: the eighth line of postmaster.pid."""
@@ -226,12 +230,17 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _children(pid: int | None) -> set[int]:
-    if pid is None:
-        return set()
-    listing = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=True, timeout=5).stdout
-    pairs = (line.split() for line in listing.splitlines())
-    return {int(child) for child, parent in pairs if int(parent) == pid}
+def _parent(pid: int) -> int | None:
+    """The parent of a living process."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except OSError:
+        if Path("/proc/self").exists():
+            return None
+    said = subprocess.run(
+        ["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=False, timeout=5
+    ).stdout.strip()
+    return int(said) if said else None
 
 
 def _since(log: Path, offset: int) -> str:

@@ -103,9 +103,9 @@ def clean_up(watched: dict[str, dict[object, str | None]], mark: str) -> None:
         time.sleep(POLL_SECONDS)
     import shutil  # here, because it is slow to import and seldom needed
 
-    for folder in watched["folder"]:
-        while os.path.lexists(str(folder)):
-            shutil.rmtree(str(folder), ignore_errors=True)
+    for doomed in map(str, watched["folder"]):
+        while os.path.lexists(doomed):
+            shutil.rmtree(doomed, ignore_errors=True)
             if time.monotonic() > end:
                 break
             time.sleep(POLL_SECONDS)

@@ -43,29 +43,8 @@ class WorkerProcess:
         """Start ``command`` with exactly ``env`` (and the watchdog's mark); its output is appended to ``log``."""
         if self.running:
             raise RuntimeError(f"{self.name} is already running as process {self.pid}")
-        if not cwd.is_dir():
-            raise SubjectFailed(f"{self.name} cannot start: its folder {cwd} does not exist")
         self._log, self._code, self._killed = log, None, False
-        try:
-            output = log.open("ab")
-        except OSError as error:
-            raise EnvironmentFailed(f"cannot write the output of {self.name} to {log}: {error.strerror}") from error
-        with output:
-            try:
-                self._popen = subprocess.Popen(
-                    list(command),
-                    cwd=cwd,
-                    env={**env, **watchdog.mark},
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else str(error)
-                raise SubjectFailed(
-                    f"{self.name} cannot start: {command[0]!r}: {reason}; see [subject.worker] command"
-                ) from error
+        self._popen = self._launched(list(command), cwd, {**env, **watchdog.mark}, log)
         watchdog.watch_group(self._popen.pid)
         self._follower = asyncio.create_task(self._follow(self._popen, watchdog))
 
@@ -107,7 +86,7 @@ class WorkerProcess:
         return code
 
     def state(self) -> str:
-        """ "running", "stopped" (every living process of the group), "zombie" (only the dead are left) or "gone"."""
+        """One of "running", "stopped" (every living process of the group is), "zombie" (all are dead) and "gone"."""
         if self._popen is None or self._code is not None:
             return table.GONE
         states = set(table.group(self.pid).values())
@@ -128,6 +107,31 @@ class WorkerProcess:
         except OSError as error:
             return f"(its output {self._log} cannot be read: {error.strerror})"
         return "\n".join(_printable(line) for line in text.replace("\r\n", "\n").rstrip("\n").split("\n")[-lines:])
+
+    def _launched(self, command: list[str], cwd: Path, env: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
+        """Blocks for the millisecond that fork and exec take."""
+        if not cwd.is_dir():
+            raise SubjectFailed(f"{self.name} cannot start: its folder {cwd} does not exist")
+        try:
+            output = log.open("ab")
+        except OSError as error:
+            raise EnvironmentFailed(f"cannot write the output of {self.name} to {log}: {error.strerror}") from error
+        with output:
+            try:
+                return subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else str(error)
+                raise SubjectFailed(
+                    f"{self.name} cannot start: {command[0]!r}: {reason}; see [subject.worker] command"
+                ) from error
 
     @property
     def _process(self) -> subprocess.Popen[bytes]:
@@ -156,10 +160,10 @@ async def _leader_ended(pid: int) -> None:
     if hasattr(os, "pidfd_open"):
         descriptor = os.pidfd_open(pid)
         loop = asyncio.get_running_loop()
-        ended = loop.create_future()
-        loop.add_reader(descriptor, lambda: ended.done() or ended.set_result(None))
+        ended = asyncio.Event()
+        loop.add_reader(descriptor, ended.set)
         try:
-            await ended
+            await ended.wait()
         finally:
             loop.remove_reader(descriptor)
             os.close(descriptor)
