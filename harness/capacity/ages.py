@@ -32,12 +32,15 @@ def oldest_age_with_inflow(
     outage_arrival_per_second: Fraction,
     inflow: Sequence[Inflow],
     after_recovery_seconds: Fraction,
+    *,
+    at_once_jobs: Fraction = Fraction(0),
 ) -> Fraction:
-    """The same for inflow in steps from recovery on: the arrival time t with A(t) = μu, seen from now.
+    """The same for inflow in steps from recovery on: the arrival time t with A(t) = μu + b, seen from now.
 
-    Assumes: FIFO, fluid; the backlog has not been empty yet (afterwards zero). Units: s. Source: cumulative curves (Newell).
+    ``at_once_jobs`` b pass at recovery (tokens saved). Assumes: FIFO, fluid; the backlog has not been empty yet (afterwards
+    zero). Units: s. Source: cumulative curves (Newell).
     """
-    served = capacity_per_second * after_recovery_seconds
+    served = capacity_per_second * after_recovery_seconds + at_once_jobs
     steps = (Inflow(outage_arrival_per_second, outage_seconds), *inflow)
     began = Fraction(0)
     now = outage_seconds + after_recovery_seconds

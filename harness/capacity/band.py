@@ -140,7 +140,7 @@ def _first_passage_chance(at: float, mean: float, shape: float) -> float:
 
 
 def _log_upper_tail(z: float) -> float:
-    """log P(Z > z) for z > 0; the asymptotic series once erfc gets near the smallest float."""
+    """Logarithm of P(Z > z) for z > 0; the asymptotic series once erfc gets near the smallest float."""
     if z < 30:
         return math.log(0.5 * math.erfc(z / math.sqrt(2)))
     series = 1 - 1 / z**2 + 3 / z**4 - 15 / z**6

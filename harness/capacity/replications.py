@@ -51,9 +51,9 @@ class _Slots:
 
     def serve(self, due: Floats, length: Floats, really: np.ndarray | None = None) -> Floats:
         """One job in every column: when it starts. Where ``really`` is false the job takes no time and no call."""
-        claim = np.maximum(self.free[0], due)
+        claim: Floats = np.maximum(self.free[0], due)
         if self.spacing:
-            claim = np.maximum(claim, self.gate)
+            np.maximum(claim, self.gate, out=claim)
             after = claim + self.spacing
             self.gate = after if really is None else np.where(really, after, self.gate)
         finish = claim + length if really is None else np.where(really, claim + length, self.free[0])

@@ -110,64 +110,75 @@ def walk(
     _check(dues, slots, outages)
     if len(durations) != len(dues):
         raise ValueError("as many durations as due times, please")
-    claims = [0.0] * len(dues)
-    starts = claims if limiter is None else [0.0] * len(dues)
-    finishes = [0.0] * len(dues)
+    walker = _Walker(dues, durations, overhead_seconds, limiter)
     line: Sequence[int] = range(len(dues))
     order: list[int] = []
     killed: list[Killed] = []
     free = [min(0.0, dues[0]) if dues else 0.0] * slots
-    gate = _Gate(limiter)
     for outage in outages:
         stop = outage.start_seconds
-        done = _serve(line, dues, durations, free, gate, overhead_seconds, stop, claims, starts, finishes)
-        lost = [n for n in line[:done] if finishes[n] > stop]
-        killed += [Killed(n, claims[n], stop) for n in lost]
-        order += [n for n in line[:done] if finishes[n] <= stop]
+        done = walker.serve(line, free, stop)
+        lost = [n for n in line[:done] if walker.finishes[n] > stop]
+        killed += [Killed(n, walker.claims[n], stop) for n in lost]
+        order += [n for n in line[:done] if walker.finishes[n] <= stop]
         line = [*lost, *line[done:]]
         free = [outage.end_seconds] * slots
-    _serve(line, dues, durations, free, gate, overhead_seconds, None, claims, starts, finishes)
-    if not outages:
-        return Path(line, dues, claims, starts, finishes)
-    order += line
-    columns = [[column[n] for n in order] for column in (dues, claims, starts, finishes)]
-    return Path(order, *columns, killed=tuple(killed), outages=tuple(outages))
+    walker.serve(line, free)
+    return walker.path([*order, *line], tuple(killed), tuple(outages))
 
 
-def _serve(
-    line: Sequence[int],
-    dues: Sequence[float],
-    durations: Sequence[float],
-    free: list[float],
-    gate: "_Gate",
-    overhead: float,
-    stop: float | None,
-    claims: list[float],
-    starts: list[float],
-    finishes: list[float],
-) -> int:
-    """Serve the line in order until a claim would fall on or after ``stop``; how many were claimed."""
-    replace = heapreplace  # local names: this loop is the whole cost of a simulation
-    if gate.limiter is None:
+class _Walker:
+    """Jobs by number, and what became of each so far."""
+
+    def __init__(
+        self, dues: Sequence[float], durations: Sequence[float], overhead: float, limiter: Limiter | None
+    ) -> None:
+        self.dues, self.durations, self.overhead = dues, durations, overhead
+        self.gate = _Gate(limiter)
+        self.claims = [0.0] * len(dues)
+        self.starts = self.claims if limiter is None else [0.0] * len(dues)
+        self.finishes = [0.0] * len(dues)
+
+    def serve(self, line: Sequence[int], free: list[float], stop: float = float("inf")) -> int:
+        """Serve the line in order until a claim would fall on or after ``stop``; how many were claimed."""
+        # Local names: this loop is the whole cost of a simulation.
+        dues, durations, overhead, claims, finishes, replace = (
+            self.dues, self.durations, self.overhead, self.claims, self.finishes, heapreplace,
+        )  # fmt: skip
+        if self.gate.limiter is not None:
+            return self._serve_limited(line, free, stop)
         for done, n in enumerate(line):
-            earliest = free[0]
+            claim = free[0]
             due = dues[n]
-            claim = due if due > earliest else earliest
-            if stop is not None and claim >= stop:
+            if due > claim:  # noqa: PLR1730  # a call of max() would be a tenth of the whole
+                claim = due
+            if claim >= stop:
                 return done
             claims[n] = claim
             finishes[n] = finish = claim + (durations[n] + overhead)
             replace(free, finish)
         return len(line)
-    for done, n in enumerate(line):
-        claim = max(dues[n], free[0])
-        if stop is not None and claim >= stop:
-            return done
-        claims[n] = claim
-        starts[n] = gate.passes(claim, stop)
-        finishes[n] = starts[n] + (durations[n] + overhead)
-        replace(free, finishes[n])
-    return len(line)
+
+    def _serve_limited(self, line: Sequence[int], free: list[float], stop: float) -> int:
+        for done, n in enumerate(line):
+            claim = max(self.dues[n], free[0])
+            if claim >= stop:
+                return done
+            self.claims[n] = claim
+            self.starts[n] = start = self.gate.passes(claim, stop)
+            self.finishes[n] = finish = start + (self.durations[n] + self.overhead)
+            heapreplace(free, finish)
+        return len(line)
+
+    def path(self, order: Sequence[int], killed: tuple[Killed, ...], outages: tuple[Outage, ...]) -> Path:
+        """All rows in the order of their claims."""
+
+        def column(values: Sequence[float]) -> list[float]:
+            return [values[n] for n in order]
+
+        claims = column(self.claims)
+        starts = claims if self.starts is self.claims else column(self.starts)
+        return Path(order, column(self.dues), claims, starts, column(self.finishes), killed, outages)
 
 
 class _Gate:
@@ -179,10 +190,10 @@ class _Gate:
         self.credit = self.spacing * (limiter.burst - 1) if limiter else 0.0
         self.schedule = float("-inf")
 
-    def passes(self, at: float, stop: float | None = None) -> float:
+    def passes(self, at: float, stop: float) -> float:
         """When a call that is ready at ``at`` may go out; a slot killed while it waits has used no call."""
         start = max(at, self.schedule - self.credit)
-        if stop is None or start < stop:
+        if start < stop:
             self.schedule = max(self.schedule, start) + self.spacing
         return start
 
@@ -221,11 +232,11 @@ def walk_attempts(
             continue
         due, n, tried = heappop(waiting)
         attempt = jobs[n].attempts[tried]
-        stop = outage.start_seconds if outage else None
+        stop = outage.start_seconds if outage else float("inf")
         start = gate.passes(claim, stop)
         finish = start + (attempt.seconds + overhead_seconds)
         heapreplace(free, finish)
-        if stop is not None and finish > stop:
+        if finish > stop:
             lost.append((due, n, tried))
             killed.append(Killed(n, claim, stop))
             continue
@@ -233,14 +244,14 @@ def walk_attempts(
         if attempt.retry_after_seconds is not None and tried + 1 < len(jobs[n].attempts):
             heappush(waiting, (finish + attempt.retry_after_seconds, n, tried + 1))
     ids = [row[0] for row in rows]
-    columns = [[row[k] for row in rows] for k in range(1, 5)]
-    return Path(ids, *columns, killed=tuple(killed), outages=tuple(outages))
+    dues, claims, starts, finishes = ([row[k] for row in rows] for k in range(1, 5))
+    return Path(ids, dues, claims, starts, finishes, tuple(killed), tuple(outages))
 
 
 def _check(dues: Sequence[float], slots: int, outages: Sequence[Outage]) -> None:
     if slots < 1:
         raise ValueError("a queue without slots serves nobody")
-    if any(later < earlier for earlier, later in zip(dues, dues[1:], strict=False)):
+    if sorted(dues) != list(dues):
         raise ValueError("due times must be sorted: FIFO is by due time")
     ends = float("-inf")
     for outage in outages:
