@@ -12,7 +12,7 @@ import jinja2
 import markupsafe
 
 from harness.contracts.verdict import Verdict
-from harness.document import Document, FindingDoc, PlayDoc, measure
+from harness.document import Document, FindingDoc, PlayDoc, RecordDoc, measure
 from reports import charts, words
 
 NAME = "html"
@@ -54,6 +54,7 @@ class _Chapter:
 def render(document: Document) -> bytes:
     """The whole page."""
     chapters = [_chapter(number, play) for number, play in enumerate(document.plays, 1)]
+    headline = words.HEADLINES.get(document.verdict, document.verdict)
     page = _environment().get_template("report.html.jinja")
     return page.render(
         document=document,
@@ -62,10 +63,12 @@ def render(document: Document) -> bytes:
         stories=sorted((one for one in chapters if one.needs_telling), key=lambda chapter: _rank(chapter.play.verdict)),
         strip=charts.strip(document.plays),
         counts=words.counts(document.plays),
-        headline=words.HEADLINES.get(document.verdict, document.verdict),
+        headline=headline,
+        summary=_without(headline, words.told(document.summary)),
+        when=document.started_at.replace("T", " ").replace("+00:00", " UTC"),
         reproduce=words.to_reproduce(document),
         requirements=[_requirement(document, name) for name in sorted(document.requirements, key=_natural)],
-        columns=[tuple(dict.fromkeys(column for row in record.rows for column in row)) for record in document.records],
+        columns=_columns,
     ).encode()
 
 
@@ -82,7 +85,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals.update(
         sign=words.sign, label=words.label, seconds=words.seconds, moment=words.moment, told=words.told, key=words.key,
-        concerns=words.concerns, lines=words.lines, width=charts.WIDTH, pass_=Verdict.PASS.value,
+        concerns=words.concerns, paragraphs=words.paragraphs, width=charts.WIDTH, pass_=Verdict.PASS.value,
     )  # fmt: skip
     environment.filters["slug"] = lambda verdict: "".join(c if c.isalnum() else "-" for c in verdict)
     return environment
@@ -104,6 +107,18 @@ def _chapter(number: int, play: PlayDoc) -> _Chapter:
         drawing=None if told else charts.timeline(play.timeline),
         figures=tuple(measure(name, value) for name, value in play.figures.items()),
     )
+
+
+def _without(headline: str, summary: str) -> str:
+    """The summary begins with the verdict's word, as a terminal needs it; beside the headline it would be said twice."""
+    if not summary.lower().startswith(headline.lower()):
+        return summary
+    rest = summary[len(headline) :].strip().removeprefix(":").strip()
+    return rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
+
+
+def _columns(record: RecordDoc) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(column for row in record.rows for column in row))
 
 
 def _rank(verdict: str) -> int:

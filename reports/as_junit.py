@@ -23,7 +23,7 @@ def render(document: Document) -> bytes:
     suite.timestamp = words.legible(document.started_at)
     for name, value in _properties(document):
         suite.add_property(name, words.legible(value))
-    suite.add_testcases(_case(play, subject) for play in document.plays)
+    suite.add_testcases([_case(play, subject) for play in document.plays])
     suite.time = document.seconds  # of the run: plays may have gone side by side
     whole = junitparser.JUnitXml("queueproof")
     whole.add_testsuite(suite)
@@ -49,7 +49,7 @@ def _case(play: PlayDoc, subject: str) -> junitparser.TestCase:
     name = words.legible(play.scenario) + (f" ({play.repeat})" if play.repeat > 1 else "")
     case = junitparser.TestCase(name, subject, play.seconds)
     reason = words.told(play.reason)
-    result: junitparser.junitparser.Result | None = None
+    result: junitparser.Failure | junitparser.Error | junitparser.Skipped | None = None
     if play.verdict == Verdict.FAIL:
         broken = words.listing(dict.fromkeys(words.legible(finding.invariant) for finding in play.findings))
         result = junitparser.Failure(reason, broken or None)

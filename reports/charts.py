@@ -127,7 +127,7 @@ def timeline(moments: Sequence[Witness], proofs: Iterable[Witness] = (), key: st
     shown = _choose(whole, proven, job)
     lanes = _lanes(shown)
     text_x = lanes[-1].x + (92 if lanes[-1].kind == "row" else 44)
-    rows, gaps, bottom = _rows(shown, whole, proven, lanes, text_x, job)
+    rows, gaps, bottom = _rows(shown, whole, proven=proven, lanes=lanes, text_x=text_x, job=job)
     scale = _Scale([moment.t_ms for moment in shown], [row.y for row in rows], bottom)
     holds = _holds(whole, job)
     bars = (*_row_bars(whole, job, scale, lanes), *_belief_bars(whole, job, holds, scale, lanes))
@@ -229,6 +229,7 @@ def _find(lanes: Sequence[Lane], name: str | None) -> Lane | None:
 def _rows(
     shown: Sequence[Witness],
     whole: Sequence[Witness],
+    *,
     proven: set[int],
     lanes: Sequence[Lane],
     text_x: float,

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from harness.contracts.scenario import HEADINGS
 from harness.contracts.verdict import Verdict
 from harness.document import Document, FindingDoc, PlayDoc
 
@@ -72,9 +73,21 @@ def told(text: str, of_key: str | None = None, limit: int = _TEXT_LIMIT) -> str:
     return shorten(legible(text), limit)
 
 
-def lines(text: str, limit: int = 200) -> tuple[str, ...]:
-    """A text of several lines (a story, the tail of a worker's output), each legible."""
-    return tuple(shorten(legible(line), limit) for line in text.strip().split("\n")) if text.strip() else ()
+def paragraphs(text: str) -> tuple[tuple[str, str], ...]:
+    """A scenario's docstring as pairs of heading (or nothing) and paragraph, its line breaks undone."""
+    found: list[tuple[str, str]] = []
+    heading, body = "", ""
+    for raw in [*text.strip().split("\n"), ""]:
+        line = raw.strip()
+        opens = next((one for one in HEADINGS if line == one or line.startswith(f"{one}:")), None)
+        if (opens or not line) and body:
+            found.append((heading, legible(body)))
+            heading, body = "", ""
+        if opens:
+            heading, body = opens, line.removeprefix(opens).lstrip(": ")
+        elif line:
+            body = f"{body} {line}".lstrip()
+    return tuple(found)
 
 
 def label(play: PlayDoc) -> str:

@@ -24,9 +24,15 @@ NASTY_KEY = (
 
 STORY = """A claim is held between its lock and its commit; a second session claims meanwhile.
 
-What happens: A locks the first job and stays open. B claims. A rolls back.
-Why it matters: A queue whose claim waits for another claim stands still behind its slowest worker.
-What must hold: B gets the second job at once, and the first can be claimed after the rollback.
+    What happens
+        A locks the first job and stays open. B claims while A's transaction
+        is open. A rolls back.
+
+    Why it matters
+        A queue whose claim waits for another claim stands still behind its slowest worker.
+
+    What must hold
+        B gets the second job at once, and the first can be claimed after the rollback.
 """
 
 
