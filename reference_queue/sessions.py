@@ -1,0 +1,108 @@
+"""A few database connections, each used for one short statement at a time, never while a handler runs.
+
+Every statement is its own transaction. What can go wrong is told in three words: *nothing happened* (no connection, or the
+server rolled back), or *unknown* (the connection broke while the answer was due).
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.numeric import Int8Dumper
+
+# The server forgets a peer that vanished, and we a server, after about ten seconds of silence.
+KEEPALIVES = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "connect_timeout": 10}
+CONFLICTS = ("40001", "40P01", "23505", "23P01")
+
+
+class NothingHappened(Exception):
+    """The statement had no effect: there was no connection to send it on."""
+
+
+class Conflict(NothingHappened):
+    """The statement was rolled back because of a concurrent one; the SQLSTATE is its argument."""
+
+
+class Unknown(Exception):
+    """The connection broke before the answer came. The statement may have been committed, or may yet be."""
+
+
+class Sessions:
+    """Connections on demand, up to ``size``, so that one blocked statement does not hold up the others."""
+
+    def __init__(self, conninfo: str, name: str, size: int, deadline_seconds: float) -> None:
+        self._conninfo = conninfo
+        self._name = name
+        self._deadline_seconds = deadline_seconds
+        self._free = asyncio.Semaphore(size)
+        self._idle: list[psycopg.AsyncConnection[DictRow]] = []
+
+    async def run(self, text: str, values: Mapping[str, Any]) -> list[DictRow]:
+        """Run one statement and return its rows. Raises NothingHappened, Conflict, Unknown, or the server's refusal."""
+        async with self._free:
+            connection = await self._connection()
+            try:
+                async with asyncio.timeout(self._deadline_seconds):
+                    cursor = await connection.execute(text, values, prepare=True)
+                    rows = await cursor.fetchall() if cursor.description else []
+            except TimeoutError as error:
+                await self._close(connection)
+                raise Unknown("no answer in time") from error
+            except psycopg.Error as error:
+                if connection.closed or connection.broken or error.sqlstate is None:
+                    await self._close(connection)
+                    raise Unknown(type(error).__name__) from error
+                self._idle.append(connection)
+                if error.sqlstate in CONFLICTS:
+                    raise Conflict(error.sqlstate) from error
+                raise
+            except BaseException:
+                # Cancelled half-way: nobody knows what the connection will answer next.
+                await self._close(connection)
+                raise
+            self._idle.append(connection)
+            return rows
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._close(self._idle.pop())
+
+    async def _connection(self) -> psycopg.AsyncConnection[DictRow]:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed:
+                return connection
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                connection = await psycopg.AsyncConnection.connect(
+                    self._conninfo, autocommit=True, row_factory=dict_row, **parameters(self._name)
+                )
+        except (psycopg.Error, OSError, TimeoutError) as error:
+            raise NothingHappened("no connection") from error
+        prepare(connection)
+        return connection
+
+    async def _close(self, connection: psycopg.AsyncConnection[DictRow]) -> None:
+        with contextlib.suppress(psycopg.Error, OSError):
+            await connection.close()
+
+
+def parameters(name: str) -> dict[str, Any]:
+    """What each connection says of itself, and how it notices that the other side is gone."""
+    return {"application_name": f"reference-queue {name}"[:63], **KEEPALIVES}
+
+
+def prepare(connection: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
+    """All whole numbers are sent as bigint, so that a statement has one plan, not one for each size of number."""
+    connection.adapters.register_dumper(int, Int8Dumper)
+
+
+@contextlib.asynccontextmanager
+async def opened(sessions: Sessions) -> AsyncIterator[Sessions]:
+    try:
+        yield sessions
+    finally:
+        await sessions.close()

@@ -1,0 +1,8 @@
+-- The shortest form of enqueue.sql, for the harness that proves this queue.
+with added as (
+    insert into queue_job (operation_key, priority, group_key)
+    values (%(key)s::text, coalesce(%(priority)s::int, 0), %(group)s::text)
+    returning id, state, version
+)
+insert into queue_audit (job_id, to_state, version, reason)
+select id, state, version, 'enqueued' from added;

@@ -1,0 +1,1 @@
+select body from queue_payload where job_id = %(id)s;

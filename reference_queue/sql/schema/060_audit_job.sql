@@ -1,0 +1,1 @@
+create index queue_audit_job on queue_audit (job_id, id);

@@ -1,0 +1,1 @@
+insert into queue_schema (version) values (1);
