@@ -10,7 +10,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from harness.history.events import Attempted, Noticed, SessionClosed, SessionOpened, Settled
 from harness.wire import framing
@@ -104,9 +104,7 @@ class ClientSide(asyncio.Protocol):
         self._sent = self.session.sent
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self.session.client_connected(transport)
+        self.session.client_connected(cast("asyncio.Transport", transport))
 
     def data_received(self, data: bytes) -> None:
         if not self.direct:
@@ -141,8 +139,7 @@ class ServerSide(asyncio.Protocol):
         self._answered = session.answered
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.session.server_connected(self, transport)
+        self.session.server_connected(self, cast("asyncio.Transport", transport))
 
     def data_received(self, data: bytes) -> None:
         session = self.session
@@ -331,8 +328,7 @@ class Session:
 
         class Canceller(asyncio.Protocol):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                assert isinstance(transport, asyncio.Transport)
-                transport.write(packet)
+                cast("asyncio.Transport", transport).write(packet)
 
             def connection_lost(self, _: Exception | None) -> None:
                 if not done.done():
