@@ -22,6 +22,7 @@ class Cluster(ABC):
     can_create_databases: bool
     may_be_hurt: bool
     kept: bool = False
+    programs: Path | None = None  # the folder of psql and its kin, when the server is ours
 
     @abstractmethod
     async def create_database(self, name: str, template: str | None = None) -> Address:

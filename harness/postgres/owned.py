@@ -38,6 +38,7 @@ class OwnedCluster(Cluster):
         self.address = Address(HOST, server.port, OWNER, "postgres")
         self.version = server.binaries.version
         self.source = server.binaries.source
+        self.programs = server.binaries.folder
         self._databases = Databases(self.address)
 
     async def create_database(self, name: str, template: str | None = None) -> Address:

@@ -1,0 +1,1 @@
+"""One injury per file. Each says how it landed, and heals on every way out."""

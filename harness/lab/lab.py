@@ -1,0 +1,460 @@
+"""One play's world: its workers, jobs, sink, gates and waits. Opened before a scenario plays, closed whatever it did."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+
+from harness.contracts.point import Point
+from harness.contracts.problem import EnvironmentFailed, SubjectFailed
+from harness.contracts.subject import State, Subject
+from harness.faults import held_row, skewed_clock
+from harness.faults.held_row import Bystanders
+from harness.history.events import Blocked, Enqueued, FaultLanded, Moved, Reached, Released, Saw, Waited
+from harness.history.recorder import DeadlinePassed, PlayRecorder
+from harness.lab.closing import settle
+from harness.lab.ground import Ground
+from harness.lab.takeover import superseded
+from harness.lab.watch import Watch
+from harness.lab.worker import LabWorker
+from harness.postgres.gates import Gates, Parked
+from harness.postgres.truth import CLAIM_GATE, SNAPSHOT_GATE, TruthReader
+from harness.postgres.view import ServerView
+from harness.sink.sink import Sink
+from harness.wire.proxy import Proxy
+from harness.wire.known_jobs import KnownJobs
+
+CONNECT_SECONDS = 10
+ENQUEUE_SECONDS = 20
+_LOOK_SECONDS = 0.01
+NAME = "queueproof"
+
+
+class Lab:
+    """What a scenario is handed. All that happens through it is recorded."""
+
+    def __init__(self, ground: Ground, recorder: PlayRecorder, *, learning: bool = False) -> None:
+        self.ground = ground
+        self.recorder = recorder
+        self.learning = learning
+        self.sink = Sink(ground.subject.sink, recorder)  # type: ignore[arg-type]
+        self.workers: list[LabWorker] = []
+        self.keys: list[str] = []
+        self.closing = False
+        self.known = KnownJobs()
+        self._connections: list[psycopg.AsyncConnection] = []
+        self.gates: Gates
+        self.view: ServerView
+        self.watch: Watch
+        self._admin: psycopg.AsyncConnection
+
+    @property
+    def subject(self) -> Subject:
+        """The queue under test."""
+        return self.ground.subject
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        try:
+            ground = self.ground
+            self._admin = await self.connect("admin")
+            self.gates = Gates(await self.connect("gates"))
+            self.view = ServerView(await self.connect("view"), ground.subject.jobs, ground.table)
+            truth = TruthReader(await self.connect("truth"))
+            await self.sink.start()
+            self.watch = Watch(self, truth)
+            self.watch.start()
+        except BaseException:
+            await self._close_connections()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Open the gates, end the workers, read truth to its end, look at the table a last time. Idempotent."""
+        if self.closing:
+            return
+        self.closing = True
+        try:
+            await settle(self, self._admin)
+        finally:
+            self.watch.stop()
+            await self.sink.close()
+            await self._close_connections()
+
+    async def connect(self, purpose: str) -> psycopg.AsyncConnection:
+        """A connection of ours, as the owner, in autocommit; closed with the play."""
+        try:
+            connection = await psycopg.AsyncConnection.connect(
+                self.ground.owner.dsn(),
+                autocommit=True,
+                application_name=f"{NAME} {purpose}",
+                connect_timeout=CONNECT_SECONDS,
+            )
+        except psycopg.Error as error:
+            raise EnvironmentFailed(f"cannot connect to {self.ground.owner.shown()}: {str(error).strip()}") from error
+        self._connections.append(connection)
+        return connection
+
+    async def _close_connections(self) -> None:
+        for connection in self._connections:
+            await connection.close()
+        self._connections.clear()
+
+    async def open_proxy(self, worker: int) -> Proxy:
+        """The wire of one worker; it learns statements while the lab does."""
+        owner = self.ground.owner
+        proxy = Proxy(worker, owner.host, owner.port, self.recorder, self.ground.book, self.known)
+        proxy.learning = self.learning
+        await proxy.start()
+        return proxy
+
+    # -- workers and jobs
+
+    def worker(
+        self,
+        *,
+        slots: int = 1,
+        stops_at: Point | Iterable[Point] = (),
+        same_id_as: LabWorker | None = None,
+        env: dict[str, str] | None = None,
+    ) -> LabWorker:
+        """A worker, not started yet. ``stops_at`` is armed before it starts."""
+        number = len(self.workers) + 1
+        points = (stops_at,) if isinstance(stops_at, Point) else tuple(stops_at)
+        name = same_id_as.name if same_id_as else f"w{number}"
+        worker = LabWorker(self, number, slots=slots, name=name, stops_at=points, env=env or {})
+        self.workers.append(worker)
+        return worker
+
+    def is_ours(self, key: str | None) -> bool:
+        """Whether we enqueued this key."""
+        return key is not None and key in self.keys
+
+    async def enqueue(
+        self, jobs: int | Sequence[str] = 1, *, priority: int | None = None, group: str | None = None
+    ) -> list[str]:
+        """Enqueue jobs, by number or by key, and wait for the acknowledgements. Returns their keys."""
+        if isinstance(jobs, int):
+            first = len(self.keys) + 1
+            keys = [f"{self.recorder.name.rpartition(':')[0][-24:] or 'job'}-{first + i}" for i in range(jobs)]
+        else:
+            keys = list(jobs)
+        # Known before they exist, so that gates and judgements never take a row of ours for a stranger's.
+        self.keys += keys
+        for key in keys:
+            await self._admin.execute("insert into queueproof.enqueued (key) values (%s)", (key,))
+        if self.subject.enqueue_sql is not None:
+            for key in keys:
+                await self._enqueue_by_sql(key, priority, group)
+        else:
+            await self._enqueue_by_command(keys)
+        return keys
+
+    async def _enqueue_by_sql(self, key: str, priority: int | None, group: str | None) -> None:
+        assert self.subject.enqueue_sql is not None
+        values = {"key": key, "priority": priority, "group": group, "run_at": None, "tenant": None}
+        try:
+            await self._admin.execute(self.subject.enqueue_sql, values)  # type: ignore[arg-type]
+        except (psycopg.Error, KeyError) as error:
+            raise SubjectFailed(
+                f"enqueue of {self.subject.name} failed for key {key[:80]!r}: {str(error).strip()};"
+                " check subject.enqueue.sql"
+            ) from error
+        self.recorder.record(Enqueued(key, priority, group))
+
+    async def _enqueue_by_command(self, keys: Sequence[str]) -> None:
+        ground = self.ground
+        owner = ground.owner
+        command = [ground.fill(part, slots=1) for part in self.subject.enqueue_command]
+        env = {"PATH": ground.path, **owner.env(), "DATABASE_URL": owner.url()}
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=self.subject.folder,
+            env=env,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        ground.watchdog.watch_group(process.pid)
+        lines = "".join(json.dumps({"key": key}) + "\n" for key in keys)
+        try:
+            async with asyncio.timeout(ENQUEUE_SECONDS):
+                out, err = await process.communicate(lines.encode())
+        except TimeoutError:
+            process.kill()
+            raise SubjectFailed(
+                f"enqueue of {self.subject.name} did not end within {ENQUEUE_SECONDS} s; check subject.enqueue.command"
+            ) from None
+        finally:
+            ground.watchdog.forget_group(process.pid)
+        acknowledged = [line for line in out.decode("utf-8", "replace").splitlines() if line.strip()]
+        if process.returncode != 0 or len(acknowledged) < len(keys):
+            raise SubjectFailed(
+                f"enqueue of {self.subject.name} acknowledged {len(acknowledged)} of {len(keys)} keys, one line each is"
+                f" expected (exit code {process.returncode}); its error output:\n"
+                + err.decode("utf-8", "replace")[-2000:]
+            )
+        for key in keys:
+            self.recorder.record(Enqueued(key))
+
+    # -- waits
+
+    async def until(self, wanted: Callable[[Any], bool], *, within_seconds: float, reason: str, since: int = 0) -> Any:
+        """The first event after entry ``since`` that is wanted. Raises DeadlinePassed with the reason."""
+        entry = await self.recorder.wait_for(
+            lambda entry: wanted(entry.what), within_seconds=within_seconds, reason=reason, since=since
+        )
+        return entry.what
+
+    async def eventually(self, check: Callable[[], object], *, within_seconds: float, reason: str) -> None:
+        """Wait until a check of ours is true. Raises DeadlinePassed with the reason."""
+        deadline = time.monotonic() + within_seconds
+        while not check():
+            if time.monotonic() > deadline:
+                raise DeadlinePassed(f"waited {within_seconds:g} s for {reason}")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def eventually_shown(
+        self, look: Callable[[], Awaitable[object]], *, within_seconds: float, reason: str
+    ) -> Any:
+        """Wait until a look at the server shows something true, and return it. Raises DeadlinePassed with the reason."""
+        deadline = time.monotonic() + within_seconds
+        while not (shown := await look()):
+            if time.monotonic() > deadline:
+                raise DeadlinePassed(f"waited {within_seconds:g} s for {reason}")
+            await asyncio.sleep(_LOOK_SECONDS)
+        return shown
+
+    @property
+    def takeover_seconds(self) -> float:
+        """How long we give a takeover before we say that it did not come: twice what is declared, and some machine."""
+        declared = self.subject.takeover_within_seconds or (self.subject.lease_seconds or 2) * 2
+        return declared * 2 + 5
+
+    async def claimed(self, key: str, *, by: LabWorker | None = None, within_seconds: float | None = None) -> Moved:
+        """Wait until truth shows a grant of the job."""
+        who = f"worker {by.number}" if by else "a worker"
+        return await self.until(  # type: ignore[no-any-return]
+            lambda event: (
+                isinstance(event, Moved)
+                and event.change == "claim"
+                and event.key == key
+                and (by is None or event.worker == by.number)
+            ),
+            within_seconds=within_seconds or self.takeover_seconds,
+            reason=f"{who} to be granted job {key!r}",
+        )
+
+    async def taken_over(self, key: str, *, from_worker: LabWorker) -> Moved:
+        """Wait until another worker is granted the job after ``from_worker`` was."""
+
+        def after_its_grant(event: object) -> bool:
+            return isinstance(event, Moved) and event.change == "claim" and event.key == key
+
+        first = await self.claimed(key, by=from_worker, within_seconds=5)
+        began = time.monotonic()
+        try:
+            return await self.until(  # type: ignore[no-any-return]
+                lambda event: after_its_grant(event) and event.worker != from_worker.number and event.seq > first.seq,
+                within_seconds=self.takeover_seconds,
+                reason=f"job {key!r} to be taken over from worker {from_worker.number}",
+            )
+        except DeadlinePassed:
+            self._waited(f"job {key!r} to be taken over", began, met=False)
+            raise
+
+    def state_of(self, key: str) -> str | None:
+        """The job's state by truth, as far as it was read; None before its enqueue was."""
+        for entry in reversed(self.recorder.entries):
+            if isinstance(entry.what, Moved) and entry.what.key == key:
+                return entry.what.new.state if entry.what.new else None
+        return None
+
+    async def drained(self, keys: Sequence[str] | None = None, *, within_seconds: float | None = None) -> bool:
+        """Give the idle workers a stated time to end every job; whether they did is recorded, and judged later."""
+        wanted = list(keys if keys is not None else self.keys)
+        within = within_seconds if within_seconds is not None else self.takeover_seconds + 0.5 * len(wanted)
+        began = time.monotonic()
+
+        def ended() -> bool:
+            states = {e.what.key: e.what.new for e in self.recorder.entries if isinstance(e.what, Moved)}
+            return all((row := states.get(key)) is not None and State(row.state).ended for key in wanted)
+
+        try:
+            await self.eventually(ended, within_seconds=within, reason="every job to end")
+            met = True
+        except DeadlinePassed:
+            met = False
+        self._waited(f"{len(wanted)} jobs to end", began, met=met)
+        return met
+
+    def _waited(self, what: str, began: float, *, met: bool) -> None:
+        idle = sum(worker.idle_able for worker in self.workers)
+        self.recorder.record(Waited(what, round(time.monotonic() - began, 3), idle, met))
+
+    async def database_now_us(self) -> int:
+        """The database's clock, microseconds since the epoch."""
+        cursor = await self._admin.execute("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+        row = await cursor.fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async def lease_over(self, key: str) -> None:
+        """Wait until the lease of the job's latest grant or renewal has ended by the database's clock.
+
+        A queue without a readable lease is given its declared lease instead.
+        """
+        leases = [
+            entry.what.new.lease_us
+            for entry in self.recorder.entries
+            if isinstance(entry.what, Moved) and entry.what.key == key and entry.what.new and entry.what.new.lease_us
+        ]
+        seconds = self.subject.lease_seconds or 0
+        until = leases[-1] if leases else await self.database_now_us() + round(seconds * 1_000_000)
+
+        async def is_over() -> bool:
+            return await self.database_now_us() > until
+
+        await self.eventually_shown(is_over, within_seconds=seconds + 10, reason=f"the lease of job {key!r} to end")
+
+    async def all_reached(self, point: Point, workers: Sequence[LabWorker], *, within_seconds: float) -> None:
+        """Wait until one look at the server shows every one of these workers parked at a gate, and record that look."""
+        gate = SNAPSHOT_GATE if point is Point.SNAPSHOT else CLAIM_GATE
+        numbers = [worker.number for worker in workers]
+
+        async def all_parked() -> list[Parked] | None:
+            parked = await self.gates.parked(gate, numbers)
+            for worker in workers:
+                if not worker.running:
+                    raise SubjectFailed(
+                        f"worker {worker.number} has exited before it was {point}; its last output:\n{worker.tail()}"
+                    )
+            return parked if {backend.worker for backend in parked} >= set(numbers) else None
+
+        shown = await self.eventually_shown(
+            all_parked, within_seconds=within_seconds, reason=f"one look to show {len(workers)} backends at {point}"
+        )
+        pids = ", ".join(str(backend.pid) for backend in shown)
+        # One proof for all of them: it is one look that shows them together.
+        proof = f"one look at the server shows {len(shown)} backends waiting at one gate: {pids}"
+        for backend in shown:
+            self.recorder.record(Reached(point.value, backend.worker, backend.pid, None, proof))
+
+    async def release_together(self, point: Point, workers: Sequence[LabWorker]) -> None:
+        """Open a gate for all of them by one statement."""
+        gate = SNAPSHOT_GATE if point is Point.SNAPSHOT else CLAIM_GATE
+        await self.gates.open_together(gate, [worker.number for worker in workers])
+        for worker in workers:
+            self.recorder.record(Released(point.value, worker.number))
+
+    async def superseded(
+        self, first: LabWorker, key: str, *, release: Point, by: str = "pause", same_id: bool = False
+    ) -> LabWorker:
+        """Silence a worker past its lease, let another take over, then let the first act late. See ``lab.takeover``."""
+        return await superseded(self, first, key, release=release, by=by, same_id=same_id)
+
+    async def ended_before(self, key: str, worker: LabWorker, point: Point) -> bool:
+        """Wait until the job has ended (True) or the worker stands at the point (False), whichever is first."""
+        reached = asyncio.ensure_future(worker.reached(point, key, within_seconds=self.takeover_seconds))
+        try:
+            while not reached.done():
+                state = self.state_of(key)
+                if state is not None and State(state).ended:
+                    return True
+                await asyncio.sleep(_LOOK_SECONDS)
+            await reached
+            return False
+        finally:
+            reached.cancel()
+
+    async def watch_for(self, seconds: float, what: str) -> None:
+        """Let a stated time go by in which something must not happen; recorded as a wait that was met."""
+        began = time.monotonic()
+        await asyncio.sleep(seconds)
+        self._waited(what, began, met=True)
+
+    async def stays_quiet(self) -> None:
+        """Watch for a while that nothing more is done to jobs that have ended."""
+        await self.watch_for((self.subject.lease_seconds or 2.0) / 2 + 0.5, "whether anything more happens")
+
+    # -- faults
+
+    @asynccontextmanager
+    async def row_held(self, key: str) -> AsyncIterator[None]:
+        """A long transaction of ours holds the job's row."""
+        connection = await self.connect("holder")
+        bystanders = Bystanders(self.view, self.recorder, self.worker_of)
+        async with held_row.row_held(connection, self.subject.jobs, self.ground.table, key, bystanders):
+            yield
+
+    @asynccontextmanager
+    async def table_locked(self) -> AsyncIterator[None]:
+        """A transaction of ours holds the whole table, as a migration does."""
+        connection = await self.connect("holder")
+        bystanders = Bystanders(self.view, self.recorder, self.worker_of)
+        async with held_row.table_locked(connection, self.ground.table, bystanders):
+            yield
+
+    async def blocked_on_table(self, worker: LabWorker, *, within_seconds: float = 10) -> None:
+        """Wait until the server shows the worker waiting behind our table lock."""
+        await self.until(
+            lambda event: isinstance(event, Blocked) and event.worker == worker.number,
+            within_seconds=within_seconds,
+            reason=f"worker {worker.number} to wait behind the table lock",
+        )
+
+    def worker_of(self, pid: int) -> int:
+        """The number of the worker that owns a backend, 0 when it is none of ours."""
+        for worker in self.workers:
+            if any(session.pid == pid for session in worker.sessions):
+                return worker.number
+        return 0
+
+    @staticmethod
+    def skewed_clock(offset_seconds: int) -> dict[str, str]:
+        """The environment of a worker whose own clock is off."""
+        return skewed_clock.environment(offset_seconds)
+
+    async def clock_is_off(self, worker: LabWorker, offset_seconds: int) -> None:
+        """Prove from the process table that the worker's clock is off, and record it."""
+
+        async def proof() -> str | None:
+            return skewed_clock.landed(worker.pid)
+
+        shown = await self.eventually_shown(
+            proof, within_seconds=5, reason=f"libfaketime in the process of worker {worker.number}"
+        )
+        self.recorder.record(FaultLanded("clock skewed", f"{shown}, {offset_seconds:+d} s", worker.number))
+
+    async def execute(self, query: str, values: dict[str, object] | None = None) -> list[tuple[Any, ...]]:
+        """Run a statement as the owner, in autocommit; its rows."""
+        cursor = await self._admin.execute(query, values)  # type: ignore[arg-type]
+        return await cursor.fetchall() if cursor.description else []
+
+    async def end_backend(self, pid: int) -> str:
+        """Make sure that a backend is gone: "itself" when it had ended already, "harness" when we terminated it."""
+        if await self.view.backend(pid) is None:
+            return "itself"
+        await self._admin.execute("select pg_terminate_backend(%s)", (pid,))
+
+        async def gone() -> bool:
+            return await self.view.backend(pid) is None
+
+        await self.eventually_shown(gone, within_seconds=5, reason=f"backend {pid} to end")
+        return "harness"
+
+    def saw(self, what: str, evidence: str, *, worker: LabWorker | None = None, key: str | None = None) -> None:
+        """Record an observation of the scenario's own, with what shows it."""
+        self.recorder.record(Saw(what, evidence, worker.number if worker else 0, key))

@@ -1,0 +1,55 @@
+"""What a scenario may need of a subject, each with the sentence that says why a subject lacks it."""
+
+from harness.contracts.scenario import Need
+from harness.contracts.subject import Subject
+from harness.faults import skewed_clock
+
+
+def _grants(subject: Subject, learned: frozenset[str]) -> str | None:
+    if "claim" in learned:
+        return None
+    return "its claim changes no row that the mapping can see, so it grants nothing that could be stopped or taken over"
+
+
+def _takes_over(subject: Subject, learned: frozenset[str]) -> str | None:
+    if subject.takeover_within_seconds is not None:
+        return None
+    return 'it never takes over the job of a dead worker (takeover_within = "never")'
+
+
+def _lease(subject: Subject, learned: frozenset[str]) -> str | None:
+    return None if subject.lease_seconds is not None else "it declares no lease"
+
+
+def _renews(subject: Subject, learned: frozenset[str]) -> str | None:
+    return None if "renew" in learned else "no renewal was seen while the probe's handler ran"
+
+
+def _results(subject: Subject, learned: frozenset[str]) -> str | None:
+    if learned & {"complete", "fail", "release"}:
+        return None
+    return "no statement of its own was seen to write a result"
+
+
+def _failures(subject: Subject, learned: frozenset[str]) -> str | None:
+    if learned & {"fail", "release"}:
+        return None
+    return "no statement of its own was seen to write a failure"
+
+
+def _attempts_bound(subject: Subject, learned: frozenset[str]) -> str | None:
+    return None if subject.max_attempts is not None else "it declares no max_attempts"
+
+
+def _clock(subject: Subject, learned: frozenset[str]) -> str | None:
+    return None if skewed_clock.library() is not None else "a worker's clock can be skewed on Linux only"
+
+
+GRANTS = Need(_grants)
+TAKES_OVER = Need(_takes_over)
+LEASE = Need(_lease)
+RENEWS = Need(_renews)
+WRITES_RESULTS = Need(_results)
+WRITES_FAILURES = Need(_failures)
+BOUNDS_ATTEMPTS = Need(_attempts_bound)
+SKEWED_CLOCK = Need(_clock)

@@ -1,0 +1,64 @@
+"""What is observed all through a play: truth as it appears, open transactions while a call is at the sink, machine stalls."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from harness.history.events import Stalled
+from harness.postgres.truth import TruthReader
+
+if TYPE_CHECKING:
+    from harness.lab.lab import Lab
+
+TRUTH_EVERY_SECONDS = 0.015
+PULSE_SECONDS = 0.05
+STALL_MS = 250.0
+
+
+class Watch:
+    """The background tasks of one play. A task that dies stops the play: ``trouble`` carries its exception."""
+
+    def __init__(self, lab: "Lab", truth: TruthReader) -> None:
+        self._lab = lab
+        self.truth = truth
+        self.trouble: BaseException | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._reading = asyncio.Lock()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._follow_truth()), loop.create_task(self._feel_pulse())]
+
+    def stop(self) -> None:
+        """End every task."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def read_truth(self) -> None:
+        """Record what has become visible."""
+        async with self._reading:
+            for moved in await self.truth.unseen():
+                if moved.ours and moved.key is not None:
+                    self._lab.known.add(moved.key, moved.job)
+                self._lab.recorder.record(moved)
+
+    async def _follow_truth(self) -> None:
+        try:
+            while True:
+                await self.read_truth()
+                await asyncio.sleep(TRUTH_EVERY_SECONDS)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self.trouble = error
+            raise
+
+    async def _feel_pulse(self) -> None:
+        """How late our own loop wakes: a stalled machine makes time bounds inconclusive, not the subject wrong."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(PULSE_SECONDS)
+            lag_ms = (time.monotonic() - before - PULSE_SECONDS) * 1000
+            if lag_ms > STALL_MS:
+                self._lab.recorder.record(Stalled(loop_lag_ms=round(lag_ms, 1)))

@@ -1,0 +1,297 @@
+"""One worker of the subject in a play: its process group, its wire, its stops."""
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from harness.contracts.point import Point
+from harness.contracts.problem import SubjectFailed
+from harness.history.events import (
+    BackendEnded,
+    FaultHealed,
+    FaultLanded,
+    Reached,
+    Released,
+    Signalled,
+    WorkerExited,
+    WorkerStarted,
+)
+from harness.history.recorder import DeadlinePassed
+from harness.lab.stops import Evidence, Stop, Surroundings, arm
+from harness.processes.worker import WorkerProcess
+from harness.wire.proxy import Proxy
+
+if TYPE_CHECKING:
+    from harness.lab.lab import Lab
+
+MOST_RESTARTS = 20
+_RESTART_DELAY_SECONDS = 0.2
+_OURS = ("PG", "QUEUEPROOF_", "DATABASE_URL")
+
+
+class LabWorker:
+    """A worker that a scenario starts, stops at points, kills, pauses, cuts off. Made by ``Lab.worker``."""
+
+    def __init__(
+        self,
+        lab: "Lab",
+        number: int,
+        *,
+        slots: int,
+        name: str,
+        stops_at: tuple[Point, ...],
+        env: dict[str, str],
+    ) -> None:
+        self._lab = lab
+        self.number = number
+        self.name = name
+        self.slots = slots
+        self.incarnation = 0
+        self._env = env
+        self._stops_at = stops_at
+        self._stops: dict[Point, Stop] = {}
+        self._stood: Evidence | None = None
+        self._process: WorkerProcess | None = None
+        self._proxy: Proxy | None = None
+        self._supervised = True
+        self._restarts: set[asyncio.Task[None]] = set()
+        self.paused = False
+        self.cut_off = False
+        self.was_killed = False
+
+    # -- life
+
+    async def start(self) -> "LabWorker":
+        """Arm the stops, then start the process. Starting again after its end is a new incarnation."""
+        if self._proxy is None:
+            self._proxy = await self._lab.open_proxy(self.number)
+        await self._arm_all()
+        await self._launch()
+        return self
+
+    async def _arm_all(self) -> None:
+        for point in self._stops_at:
+            await self.stop_at(point)
+        self._stops_at = ()
+
+    async def stop_at(self, point: Point) -> None:
+        """Arm one more stop, now."""
+        if self._proxy is None:
+            self._proxy = await self._lab.open_proxy(self.number)
+        around = Surroundings(
+            self.number,
+            self._proxy,
+            self._lab.gates,
+            self._lab.view,
+            self._lab.sink,
+            self._lab.recorder,
+            self._lab.is_ours,
+        )
+        self._stops[point] = await arm(point, around)
+
+    async def _launch(self) -> None:
+        ground = self._lab.ground
+        subject = ground.subject
+        assert self._proxy is not None
+        fill = ground.fill
+        command = [fill(part, slots=self.slots) for part in subject.worker_command]
+        target = ground.worker.via("127.0.0.1", self._proxy.port)
+        env = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+        env |= {"PATH": ground.path, "PYTHONUNBUFFERED": "1"}
+        env |= target.env()
+        env |= {
+            "DATABASE_URL": target.url(),
+            "QUEUEPROOF_SINK": self._lab.sink.url(self.number),
+            "QUEUEPROOF_WORKER": self.name,
+            "QUEUEPROOF_SLOTS": str(self.slots),
+        }
+        env |= {name: fill(value, slots=self.slots) for name, value in subject.worker_env.items()}
+        env |= self._env
+        process = WorkerProcess()
+        self.incarnation += 1
+        incarnation = self.incarnation
+        process.on_exit = lambda code: self._exited(process, incarnation, code)
+        try:
+            await process.start(
+                command, subject.folder, env, ground.folder / f"worker-{self.number}.log", ground.watchdog
+            )
+        except OSError as error:
+            raise SubjectFailed(
+                f"the worker of {subject.name} cannot be started: {' '.join(command)}: {error.strerror};"
+                f" check subject.worker.command in {subject.folder / 'subject.toml'}"
+            ) from error
+        self._process = process
+        self.paused = False
+        self._lab.recorder.record(WorkerStarted(self.number, process.pid, incarnation))
+
+    def _exited(self, process: WorkerProcess, incarnation: int, code: int) -> None:
+        self._lab.recorder.record(WorkerExited(self.number, process.pid, incarnation, code))
+        if self._supervised and self._lab.ground.subject.restarts == "always" and self.incarnation < MOST_RESTARTS:
+            task = asyncio.get_running_loop().create_task(self._restart())
+            self._restarts.add(task)
+            task.add_done_callback(self._restarts.discard)
+
+    async def _restart(self) -> None:
+        """What its supervisor does, a moment after it exited."""
+        await asyncio.sleep(_RESTART_DELAY_SECONDS)
+        if self._supervised and not self._lab.closing:
+            await self._launch()
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives (a paused one does)."""
+        return self._process is not None and self._process.running
+
+    @property
+    def pid(self) -> int:
+        """The leader of its process group."""
+        assert self._process is not None, f"worker {self.number} was not started"
+        return self._process.pid
+
+    @property
+    def idle_able(self) -> bool:
+        """Whether it could take a job now, as far as we hold nothing of it."""
+        return self.running and not self.paused and not self.cut_off and self._stood is None
+
+    def tail(self) -> str:
+        """The end of its own output."""
+        return self._process.tail() if self._process else ""
+
+    # -- points
+
+    async def reached(self, point: Point, key: str | None = None, *, within_seconds: float = 15) -> Evidence:
+        """Wait until the server (or the sink) shows the worker at a point it was armed for.
+
+        Raises DeadlinePassed, or SubjectFailed when its process has exited meanwhile.
+        """
+        stop = self._stops[point]
+        try:
+            evidence = await stop.reached(within_seconds)
+        except DeadlinePassed as error:
+            if not self.running:
+                raise SubjectFailed(
+                    f"worker {self.number} has exited before it was {point}; its last output:\n{self.tail()}"
+                ) from error
+            raise
+        if key is not None and evidence.key not in (None, key):
+            raise DeadlinePassed(f"worker {self.number} is {evidence.point} with job {evidence.key!r}, not {key!r}")
+        self._stood = evidence
+        self._lab.recorder.record(
+            Reached(evidence.point.value, self.number, evidence.pid, evidence.key, evidence.proof)
+        )
+        return evidence
+
+    async def release(self, point: Point) -> None:
+        """Let the worker go on from a point."""
+        self._lab.recorder.record(Released(point.value, self.number))
+        self._stood = None
+        await self._stops.pop(point).release()
+
+    async def lose_reply(self, point: Point) -> None:
+        """Break the worker's connection with the reply still withheld: durable, and the worker never learns."""
+        self._lab.recorder.record(
+            FaultLanded("reply lost", f"connection broken at {point} with the reply withheld", self.number)
+        )
+        self._stood = None
+        await self._stops.pop(point).sever()
+
+    # -- injuries
+
+    async def kill(self, *, backend: str = "ends") -> None:
+        """SIGKILL its whole process group.
+
+        ``backend="ends"``: what its backends were doing is rolled back (a parked one is terminated, since a server does not
+        learn of a client's death while it waits). ``backend="lives"``: the orphan goes on when its gate opens.
+        """
+        self._supervised = False
+        self.was_killed = True
+        pids = [session.pid for session in self.sessions if session.pid]
+        self._signal(signal.SIGKILL)
+        await self._gone(5)
+        if backend == "ends":
+            for pid in pids:
+                ended_by = await self._lab.end_backend(pid)
+                self._lab.recorder.record(BackendEnded(self.number, pid, ended_by))
+        self._stood = None
+        for point, stop in list(self._stops.items()):
+            self._lab.recorder.record(Released(point.value, self.number))
+            await stop.release()
+            del self._stops[point]
+
+    async def pause(self) -> None:
+        """SIGSTOP its whole process group, proven by the process table."""
+        self._supervised = False
+        self._signal(signal.SIGSTOP)
+        assert self._process is not None
+        process = self._process
+        await self._lab.eventually(
+            lambda: process.state() == "stopped", within_seconds=5, reason=f"worker {self.number} to be stopped"
+        )
+        self.paused = True
+        self._lab.recorder.record(
+            FaultLanded("paused", f"process {process.pid} is stopped in the process table", self.number)
+        )
+
+    async def resume(self) -> None:
+        """SIGCONT it."""
+        self._signal(signal.SIGCONT)
+        self.paused = False
+        self._lab.recorder.record(FaultHealed("paused", self.number))
+
+    async def terminate(self, *, within_seconds: float = 10) -> int | None:
+        """SIGTERM it and wait; its exit code, or None when it did not end in time."""
+        self._supervised = False
+        self._signal(signal.SIGTERM)
+        assert self._process is not None
+        return await self._process.wait(within_seconds)
+
+    async def cut(self) -> None:
+        """Cut its network, to the database and to the sink: bytes vanish, sockets stay open."""
+        assert self._proxy is not None
+        self._proxy.cut()
+        self._lab.sink.cut(self.number)
+        self.cut_off = True
+        self._lab.recorder.record(
+            FaultLanded("network cut", f"the wire of worker {self.number} swallows both directions", self.number)
+        )
+
+    async def heal(self) -> None:
+        """Mend its network: what was held arrives."""
+        assert self._proxy is not None
+        self._proxy.heal()
+        self._lab.sink.heal(self.number)
+        self.cut_off = False
+        self._lab.recorder.record(FaultHealed("network cut", self.number))
+
+    def _signal(self, which: signal.Signals) -> None:
+        assert self._process is not None, f"worker {self.number} was not started"
+        self._lab.recorder.record(Signalled(self.number, which.name))
+        self._process.signal(which)
+
+    async def _gone(self, within_seconds: float) -> None:
+        assert self._process is not None
+        code = await self._process.wait(within_seconds)
+        if code is None:
+            raise DeadlinePassed(f"waited {within_seconds:g} s for worker {self.number} to die of SIGKILL")
+
+    @property
+    def sessions(self) -> list["Session"]:
+        """Its live wire connections."""
+        return list(self._proxy.sessions) if self._proxy else []
+
+    async def close(self) -> None:
+        """End it, whatever state it is in, and its wire."""
+        self._supervised = False
+        for task in tuple(self._restarts):
+            task.cancel()
+        if self._process is not None:
+            await self._process.kill()
+        for stop in self._stops.values():
+            await stop.release()
+        self._stops.clear()
+        if self._proxy is not None:
+            await self._proxy.close()
+
+
+from harness.wire.session import Session  # noqa: E402

@@ -1,0 +1,86 @@
+"""Gates inside the server: a chosen worker stops after its snapshot, or inside its COMMIT, until the gate opens.
+
+A gate is an advisory lock. The harness holds it exclusively (closed); our triggers in the subject's transaction take it
+shared and give it back at once.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.rows import class_row
+
+from harness.history.recorder import DeadlinePassed
+from harness.postgres.statements import statement
+
+
+@dataclass(frozen=True)
+class Parked:
+    """One backend waiting at a gate, in the server's words."""
+
+    worker: int
+    pid: int
+    state: str
+    wait_event_type: str | None
+    wait_event: str | None
+    xid: str | None
+
+    def told(self) -> str:
+        """The sentence that a report shows as proof."""
+        wait = f"{self.wait_event_type}/{self.wait_event}" if self.wait_event_type else "nothing"
+        xid = f"transaction {self.xid} in progress" if self.xid else "no transaction id yet"
+        return f"backend {self.pid} is {self.state}, waits for {wait}, {xid}"
+
+
+class Gates:
+    """All gates of one play, held by one connection: when it ends, every gate is open."""
+
+    def __init__(self, connection: psycopg.AsyncConnection) -> None:
+        self._connection = connection
+        self._closed: set[tuple[int, int]] = set()
+
+    async def shut(self, gate: int, worker: int, *, within_seconds: float = 5) -> None:
+        """Close a gate before the worker gets there.
+
+        In a loop of tries: a request that waits would queue behind a backend that is passing, and park others behind it.
+        """
+        if (gate, worker) in self._closed:
+            return
+        deadline = time.monotonic() + within_seconds
+        while True:
+            cursor = await self._connection.execute("select pg_try_advisory_lock(%s, %s)", (gate, worker))
+            row = await cursor.fetchone()
+            if row and row[0]:
+                self._closed.add((gate, worker))
+                return
+            if time.monotonic() > deadline:
+                raise DeadlinePassed(f"waited {within_seconds:g} s to close gate {gate} for worker {worker}")
+            await asyncio.sleep(0.005)
+
+    async def open(self, gate: int, worker: int) -> None:
+        """Open a gate; those parked at it go on. Opening an open gate does nothing."""
+        if (gate, worker) in self._closed:
+            self._closed.discard((gate, worker))
+            await self._connection.execute("select pg_advisory_unlock(%s, %s)", (gate, worker))
+
+    async def open_together(self, gate: int, workers: Sequence[int]) -> None:
+        """Open one gate for many workers by one statement, so that the server lets them go at one instant."""
+        closed = [worker for worker in workers if (gate, worker) in self._closed]
+        for worker in closed:
+            self._closed.discard((gate, worker))
+        await self._connection.execute(
+            "select pg_advisory_unlock(%s, worker) from unnest(%s::integer[]) as worker", (gate, closed)
+        )
+
+    async def open_all(self) -> None:
+        """Open every gate."""
+        self._closed.clear()
+        await self._connection.execute("select pg_advisory_unlock_all()")
+
+    async def parked(self, gate: int, workers: Sequence[int]) -> list[Parked]:
+        """One look at who waits at a gate now. Uses its own connection's snapshot of the lock table."""
+        cursor = self._connection.cursor(row_factory=class_row(Parked))
+        await cursor.execute(statement("look_at_gate"), {"gate": gate, "workers": list(workers)})
+        return await cursor.fetchall()

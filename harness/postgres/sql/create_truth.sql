@@ -1,0 +1,27 @@
+-- One row per row operation on the subject's table: the mapped columns before and after, never the payload.
+create table queueproof.truth (
+    seq            bigint generated always as identity primary key,
+    xid            xid8        not null,
+    pid            integer     not null,
+    worker         integer     not null,
+    app            text        not null,
+    job            text,
+    key            text,
+    old_state      text,
+    old_owner      text,
+    old_token      text,
+    old_lease      timestamptz,
+    old_attempts   integer,
+    old_run_at     timestamptz,
+    new_state      text,
+    new_owner      text,
+    new_token      text,
+    new_lease      timestamptz,
+    new_attempts   integer,
+    new_run_at     timestamptz,
+    deleted        boolean     not null,
+    error          text,
+    transaction_at timestamptz not null,
+    statement_at   timestamptz not null,
+    wall_at        timestamptz not null
+)
