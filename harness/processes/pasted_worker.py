@@ -1,4 +1,4 @@
-"""The worker for a queue that is only statements: ``python -m harness.processes.pasted_worker``.
+"""The worker for a queue that is only statements: a program of its own, which imports nothing of ours.
 
 It adds no safety of its own: a result is written whatever the renewals said, so that the statements alone are judged.
 """

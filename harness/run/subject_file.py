@@ -15,6 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from harness import processes
 from harness.contracts.problem import BadInput
 from harness.contracts.subject import JobsMapping, PastedSql, Subject
 from harness.processes.placeholders import NAMES, escape, fill, names_in
@@ -501,7 +502,8 @@ def _pasted(table: SqlTable, text: Callable[[str | None], str | None]) -> Pasted
 
 
 def _own_worker(table: SubjectTable, pasted: PastedSql, env: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Our own worker for pasted statements; our interpreter, since a subject's own would not find it."""
+    """Our own worker for pasted statements, run as a file by our interpreter: a subject's own may lack what it needs."""
+    program = Path(processes.__path__[0]) / "pasted_worker.py"
     statements = {name: said for name, said in vars(pasted).items() if said is not None}
     env = {
         "QUEUEPROOF_STATEMENTS": escape(json.dumps(statements)),
@@ -512,7 +514,7 @@ def _own_worker(table: SubjectTable, pasted: PastedSql, env: dict[str, str]) -> 
         },
         **env,
     }
-    return (escape(sys.executable), "-m", "harness.processes.pasted_worker"), env
+    return (escape(sys.executable), "-P", escape(str(program))), env
 
 
 def _located(word: str, layers: tuple[Path, ...]) -> str:
