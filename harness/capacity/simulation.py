@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import islice
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,9 @@ class Path:
         first = bisect_left(claims, after_seconds)
         if first < len(dues) and dues[first] > after_seconds:
             return after_seconds
-        for n in range(first, len(claims) - 1):
-            if dues[n + 1] > claims[n]:
-                return claims[n]
+        for claim, following in zip(islice(claims, first, None), islice(dues, first + 1, None), strict=False):
+            if following > claim:
+                return claim
         return None
 
     def drain_seconds(self) -> float | None:
@@ -110,75 +112,90 @@ def walk(
     _check(dues, slots, outages)
     if len(durations) != len(dues):
         raise ValueError("as many durations as due times, please")
-    walker = _Walker(dues, durations, overhead_seconds, limiter)
-    line: Sequence[int] = range(len(dues))
-    order: list[int] = []
+    if overhead_seconds:
+        durations = [seconds + overhead_seconds for seconds in durations]
+    gate = _Gate(limiter)
+    line = _Line(range(len(dues)), dues, durations)
+    done = _Done([], [], [], [], [])
     killed: list[Killed] = []
     free = [min(0.0, dues[0]) if dues else 0.0] * slots
     for outage in outages:
         stop = outage.start_seconds
-        done = walker.serve(line, free, stop)
-        lost = [n for n in line[:done] if walker.finishes[n] > stop]
-        killed += [Killed(n, walker.claims[n], stop) for n in lost]
-        order += [n for n in line[:done] if walker.finishes[n] <= stop]
-        line = [*lost, *line[done:]]
+        claimed = line.serve(free, gate, stop)
+        lost = [n for n, finish in enumerate(claimed.finishes) if finish > stop]
+        killed += [Killed(line.jobs[n], claimed.claims[n], stop) for n in lost]
+        done.add(claimed, without=set(lost))
+        line = line.after(len(claimed.jobs), again=lost)
         free = [outage.end_seconds] * slots
-    walker.serve(line, free)
-    return walker.path([*order, *line], tuple(killed), tuple(outages))
+    done.add(line.serve(free, gate, float("inf")), without=set())
+    return Path(done.jobs, done.dues, done.claims, done.starts, done.finishes, tuple(killed), tuple(outages))
 
 
-class _Walker:
-    """Jobs by number, and what became of each so far."""
+class _Done(NamedTuple):
+    """Columns of attempts that have been claimed, in that order."""
 
-    def __init__(
-        self, dues: Sequence[float], durations: Sequence[float], overhead: float, limiter: Limiter | None
-    ) -> None:
-        self.dues, self.durations, self.overhead = dues, durations, overhead
-        self.gate = _Gate(limiter)
-        self.claims = [0.0] * len(dues)
-        self.starts = self.claims if limiter is None else [0.0] * len(dues)
-        self.finishes = [0.0] * len(dues)
+    jobs: list[int]
+    dues: list[float]
+    claims: list[float]
+    starts: list[float]
+    finishes: list[float]
 
-    def serve(self, line: Sequence[int], free: list[float], stop: float = float("inf")) -> int:
-        """Serve the line in order until a claim would fall on or after ``stop``; how many were claimed."""
-        # Local names: this loop is the whole cost of a simulation.
-        dues, durations, overhead, claims, finishes, replace = (
-            self.dues, self.durations, self.overhead, self.claims, self.finishes, heapreplace,
-        )  # fmt: skip
-        if self.gate.limiter is not None:
-            return self._serve_limited(line, free, stop)
-        for done, n in enumerate(line):
-            claim = free[0]
-            due = dues[n]
-            if due > claim:  # noqa: PLR1730  # a call of max() would be a tenth of the whole
-                claim = due
-            if claim >= stop:
-                return done
-            claims[n] = claim
-            finishes[n] = finish = claim + (durations[n] + overhead)
-            replace(free, finish)
-        return len(line)
+    def add(self, more: "_Done", without: set[int]) -> None:
+        """Append the rows whose places are not in ``without``."""
+        if without:
+            keep = [n for n in range(len(more.jobs)) if n not in without]
+            more = _Done([more.jobs[n] for n in keep], *([column[n] for n in keep] for column in more[1:]))
+        self.jobs.extend(more.jobs)
+        for mine, theirs in zip(self[1:], more[1:], strict=True):
+            mine.extend(theirs)
 
-    def _serve_limited(self, line: Sequence[int], free: list[float], stop: float) -> int:
-        for done, n in enumerate(line):
-            claim = max(self.dues[n], free[0])
-            if claim >= stop:
-                return done
-            self.claims[n] = claim
-            self.starts[n] = start = self.gate.passes(claim, stop)
-            self.finishes[n] = finish = start + (self.durations[n] + self.overhead)
-            heapreplace(free, finish)
-        return len(line)
 
-    def path(self, order: Sequence[int], killed: tuple[Killed, ...], outages: tuple[Outage, ...]) -> Path:
-        """All rows in the order of their claims."""
+class _Line(NamedTuple):
+    """Jobs that wait or will come, in the order in which they are to be claimed."""
 
-        def column(values: Sequence[float]) -> list[float]:
-            return [values[n] for n in order]
+    jobs: Sequence[int]
+    dues: Sequence[float]
+    durations: Sequence[float]
 
-        claims = column(self.claims)
-        starts = claims if self.starts is self.claims else column(self.starts)
-        return Path(order, column(self.dues), claims, starts, column(self.finishes), killed, outages)
+    def after(self, count: int, again: list[int]) -> "_Line":
+        """What is left after ``count`` claims, with the jobs at the places ``again`` in front."""
+        jobs, dues, durations = self
+        return _Line(
+            [*(jobs[n] for n in again), *jobs[count:]],
+            [*(dues[n] for n in again), *dues[count:]],
+            [*(durations[n] for n in again), *durations[count:]],
+        )
+
+    def serve(self, free: list[float], gate: "_Gate", stop: float) -> _Done:
+        """Claim in order until a claim would fall on or after ``stop``. ``free`` is a heap of when each slot gets free."""
+        claims: list[float] = []
+        finishes: list[float] = []
+        if gate.limiter is not None:
+            starts: list[float] = []
+            for due, seconds in zip(self.dues, self.durations, strict=True):
+                claim = max(due, free[0])
+                if claim >= stop:
+                    break
+                start = gate.passes(claim, stop)
+                heapreplace(free, start + seconds)
+                claims.append(claim)
+                starts.append(start)
+                finishes.append(start + seconds)
+        else:
+            starts = claims
+            claimed, finished, replace = claims.append, finishes.append, heapreplace  # this loop is the whole cost
+            for due, seconds in zip(self.dues, self.durations, strict=True):
+                claim = free[0]
+                if due > claim:  # noqa: PLR1730  # a call of max() would cost a tenth of it
+                    claim = due
+                if claim >= stop:
+                    break
+                finish = claim + seconds
+                replace(free, finish)
+                claimed(claim)
+                finished(finish)
+        count = len(claims)
+        return _Done(list(self.jobs[:count]), list(self.dues[:count]), claims, starts, finishes)
 
 
 class _Gate:
