@@ -38,7 +38,7 @@ with expired as (
     insert into queue_audit (job_id, from_state, to_state, version, worker_id, reason)
     select id, 'running', state, version, %(worker)s,
         case
-            when state <> 'running' then 'attempts used up; last lost by ' || lost_by
+            when state <> 'running' then 'attempts used up, the last one by ' || lost_by
             when used_up then 'taken over from ' || lost_by || ' to ask the outside'
             else 'taken over from ' || lost_by
         end

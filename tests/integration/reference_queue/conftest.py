@@ -31,6 +31,9 @@ class Queue:
         self.dsn = dsn
         self.connection: psycopg.Connection[DictRow] = psycopg.connect(dsn, autocommit=True, row_factory=dict_row)
 
+    def close(self) -> None:
+        self.connection.close()
+
     def run(self, text: str, values: dict[str, Any] | None = None) -> list[DictRow]:
         cursor = self.connection.execute(text, values)
         return cursor.fetchall() if cursor.description else []
@@ -84,7 +87,7 @@ def queue(database: Address) -> Iterator[Queue]:
     queue = Queue(database.dsn())
     for _, statement in schema():
         queue.run(statement)
-    with contextlib.closing(queue.connection):
+    with contextlib.closing(queue):
         yield queue
         assert queue.inconsistencies() == []
 
