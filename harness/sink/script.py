@@ -17,9 +17,14 @@ class Script:
     times: int | None
     hits: int = 0
 
+    @property
+    def spent(self) -> bool:
+        """Whether it will match nothing any more."""
+        return self.times is not None and self.hits >= self.times
+
     def takes(self, worker: int, key: str) -> bool:
         """Whether this call is one of them; if so it is counted."""
-        if self.times is not None and self.hits >= self.times:
+        if self.spent:
             return False
         if self.worker not in (None, worker) or self.key not in (None, key):
             return False

@@ -160,6 +160,7 @@ class Sink:
         if deed != "apply then drop" and not 400 <= status <= 599:
             raise ValueError(f"the sink refuses with 400 to 599, not with {status}")
         script = Script(deed, status, key, worker, times)
+        self._scripts = [other for other in self._scripts if not other.spent]
         self._scripts.append(script)
         return script
 

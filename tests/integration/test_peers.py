@@ -1,4 +1,4 @@
-"""Other people's queues, as their own processes, against a real PostgreSQL and a real sink, with nothing of ours in between."""
+"""Other people's queues and what ``init`` writes, as their own processes, against a real PostgreSQL and a real sink, with nothing of ours in between."""
 
 import asyncio
 import contextlib
@@ -19,11 +19,13 @@ from harness.contracts.subject import Subject
 from harness.history.events import Applied, Called
 from harness.history.recorder import PlayRecorder, Recorder
 from harness.postgres.address import Address
+from harness.run.starters import KINDS, write_starter
 from harness.run.subject_file import fill, load_subject
 from harness.sink import Sink
 
 PEERS = Path(__file__).parents[2] / "harness" / "subjects" / "peers"
 ALL = ["shell", "shell_fenced", "pasted", "pgmq"]
+STARTERS = [f"starter {kind}" for kind in KINDS]
 UGLY = ["plain", 'it\'s "so" <b>100%</b> \\ $x `y`', "two\nlines\tand\x07bell", "../ключ/?a=b#c", "k" * 4096]
 
 
@@ -114,7 +116,9 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def stage(name: str, database: Address, folder: Path) -> AsyncIterator[Stage]:
-    subject = load_subject(PEERS / name)
+    if name in STARTERS:
+        write_starter(name.removeprefix("starter "), folder / "subject")
+    subject = load_subject(folder / "subject" if name in STARTERS else PEERS / name)
     with Recorder(folder / "history.jsonl") as recorder:
         record = recorder.play("play")
         sink = Sink(subject.sink, record)
@@ -131,7 +135,7 @@ async def stage(name: str, database: Address, folder: Path) -> AsyncIterator[Sta
             await sink.close()
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ALL + STARTERS)
 def test_every_job_is_called_once_and_done(name, database, tmp_path):
     async def play():
         async with stage(name, database, tmp_path) as on:
@@ -144,7 +148,7 @@ def test_every_job_is_called_once_and_done(name, database, tmp_path):
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ALL + STARTERS)
 def test_a_refusal_ends_the_job_and_an_outage_does_not(name, database, tmp_path):
     async def play():
         async with stage(name, database, tmp_path) as on:
@@ -180,7 +184,8 @@ def test_a_job_whose_worker_was_killed_is_taken_over(name, database, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "fenced"), [("shell", False), ("shell_fenced", True), ("pasted", True), ("pgmq", False)]
+    ("name", "fenced"),
+    [("shell", False), ("shell_fenced", True), ("pasted", True), ("pgmq", False), *((name, True) for name in STARTERS)],
 )
 def test_a_late_result_is_refused_only_where_there_is_a_fence(name, fenced, database, tmp_path):
     async def play():

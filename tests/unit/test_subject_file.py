@@ -187,6 +187,11 @@ def test_an_overlay_changes_what_it_names_and_keeps_the_rest(tmp_path):
     assert find_file(subject.layers, "worker.py") == tmp_path / "base" / "worker.py"
 
 
+def test_a_whole_script_in_a_command_is_no_file_name(tmp_path):
+    write(tmp_path, GOOD.replace('"worker.py"]', f'"-c", "{"x" * 5000}"]'))
+    assert load_subject(tmp_path).worker_command == ("{python}", "-c", "x" * 5000)
+
+
 def test_an_overlay_replaces_sql_by_a_command(tmp_path):
     write(tmp_path / "base")
     write(tmp_path / "over", 'extends = "../base"\n[subject]\nenqueue.command = ["./put"]')
