@@ -54,6 +54,9 @@ NOBODY = SubjectFacts(
 )
 
 
+ENDED = frozenset({"done", "dead", "paused", "reconcile", "deleted"})
+"""States in which no worker runs a job again without an operator."""
+
 Kind = TypeVar("Kind")
 
 
@@ -74,6 +77,7 @@ class Notice:
     session: int
     event: Noticed
     settled: int | None = None
+    after: int = 0  # the last entry on its session before its transaction's first notice
 
 
 @dataclass(slots=True)
@@ -158,6 +162,8 @@ class Job:
     attempts: list[Attempt] = field(default_factory=list)
     final: Seen[Final] | None = None
     notices: list[Notice] = field(default_factory=list)
+    calm: bool = True  # at most one grant, and no worker but its holder ever wrote: most jobs, quickly judged
+    reopened: list[int] = field(default_factory=list)  # places of transitions out of an ended state
 
     @property
     def ours(self) -> bool:
@@ -243,6 +249,8 @@ class Session:
     opened: int
     closed: int | None = None
     closed_by: str = ""
+    last: int = 0
+    after: int = 0
     open_notices: list[Notice] = field(default_factory=list)
     since_attempt: list[str | None] = field(default_factory=list)
 
@@ -363,6 +371,10 @@ class Story:
         entry = self.entry(n)
         return entry.t if entry is not None else 0
 
+    def clock(self, n: int) -> str:
+        """When an entry was recorded, in seconds since the play began, for a sentence."""
+        return f"{(self.t(n) - (self.entries[0].t if self.entries else 0)) / 1e9:.3f} s"
+
     def worker(self, number: int) -> Worker:
         """A worker by number; one that the history never mentions has no lives."""
         worker = self.workers.get(number)
@@ -400,6 +412,10 @@ class Story:
         session = self.sessions.get(noticed.session)
         if session is None:
             session = self._new_session(entry.n, noticed.session, noticed.worker, noticed.pid)
+        if not session.open_notices:
+            session.after = session.last
+        notice.after = session.after
+        session.last = entry.n
         session.open_notices.append(notice)
         session.since_attempt.append(noticed.key)
         if noticed.key is not None:
@@ -411,6 +427,7 @@ class Story:
     def _settled(self, entry: Entry, settled: Settled) -> None:
         session = self.sessions.get(settled.session)
         if session is not None:
+            session.last = entry.n
             for notice in session.open_notices:
                 notice.settled = entry.n
             session.open_notices = []
@@ -418,9 +435,11 @@ class Story:
     def _attempted(self, entry: Entry, attempted: Attempted) -> None:
         session = self.sessions.get(attempted.session)
         touched: tuple[str | None, ...] = ()
-        if session is not None and session.since_attempt:
-            touched = tuple(session.since_attempt)
-            session.since_attempt = []
+        if session is not None:
+            session.last = entry.n
+            if session.since_attempt:
+                touched = tuple(session.since_attempt)
+                session.since_attempt = []
         if "claim" in attempted.changes:
             self.claim_statements.add(attempted.statement)
         if attempted.keys:
@@ -458,7 +477,7 @@ class Story:
     def _new_session(self, n: int, number: int, worker_number: int, pid: int) -> Session:
         worker = self.worker(worker_number)
         incarnation = worker.incarnation_at(n)
-        session = Session(number, worker_number, pid, incarnation.number if incarnation is not None else 0, n)
+        session = Session(number, worker_number, pid, incarnation.number if incarnation is not None else 0, n, last=n)
         self.sessions[number] = session
         self._pids[pid] = session
         worker.sessions.append(session)
@@ -516,6 +535,9 @@ class Story:
             transitions.sort(key=_seq)
         grants: list[Transition] = []
         places: list[int] = []
+        reopened: list[int] = []
+        writer = 0
+        calm = True
         for place, transition in enumerate(transitions):
             moved = transition.moved
             notice = transition.notice
@@ -528,8 +550,15 @@ class Story:
             if moved.change == "claim":
                 grants.append(transition)
                 places.append(place)
+            if moved.worker != writer and moved.change != "enqueue":
+                calm = calm and not writer
+                writer = moved.worker
+            if moved.old is not None and moved.old.state in ENDED:
+                reopened.append(place)
         job.grants = grants
         job.places = places
+        job.calm = calm and len(grants) < 2
+        job.reopened = reopened
         for call in job.calls:
             call.grant = _grant_of(job, call)
 
@@ -539,13 +568,17 @@ def _seq(transition: Transition) -> int:
 
 
 def _grant_of(job: Job, call: Call) -> int:
-    """The latest grant to the caller that had begun when it called; -1 when there is none."""
-    found = -1
+    """The grant that a call was made under: the caller's latest that was surely committed, else its latest begun; -1: none."""
+    sure = begun = -1
     worker, n = call.event.worker, call.n
     for index, grant in enumerate(job.grants):
-        if grant.moved.worker == worker and (grant.notice is None or grant.notice.n < n):
-            found = index
-    return found
+        if grant.moved.worker != worker:
+            continue
+        if grant.known_by < n:
+            sure = index
+        elif grant.notice is None or grant.notice.n < n:
+            begun = index
+    return sure if sure >= 0 else begun
 
 
 @contextmanager

@@ -1,0 +1,70 @@
+"""A job is not started more often than the subject allows; one that kills its worker every time ends.
+
+Rule: Q12, Q13. A start is a grant under which a call was made, or whose holder died holding it. A grant that its holder gave
+back (release) costs nothing, and an operator's requeue counts anew. Judged where max_attempts is declared. Source: bug zoo
+B48 and its I6.
+"""
+
+from collections.abc import Iterator
+
+from harness.contracts.invariant import Unknown, invariant
+from harness.contracts.verdict import Finding
+from harness.history.story import Job, Story, Transition
+
+NAME = "attempts_bounded"
+
+
+def _applies(story: Story) -> str | None:
+    return None if story.subject.max_attempts is not None else "the subject declares no max_attempts"
+
+
+@invariant(serves=("Q12", "Q13"), broken_queue="counts_no_crash", applies=_applies)
+def attempts_bounded(story: Story) -> Iterator[Finding | Unknown]:
+    """No job is started more often than max_attempts."""
+    most = story.subject.max_attempts or 0
+    for job in story.jobs.values():
+        if len(job.grants) <= most:
+            continue
+        starts: list[Transition] = []
+        for index, grant in enumerate(job.grants):
+            if _requeued(job, index):
+                starts.clear()
+            if not _started(story, job, index):
+                continue
+            starts.append(grant)
+            if len(starts) > most:
+                yield _finding(job, starts, most)
+                break
+
+
+def _requeued(job: Job, index: int) -> bool:
+    """Whether an operator moved the job between the grant before this one and this one."""
+    if index == 0:
+        return False
+    return any(job.transitions[place].worker == 0 for place in job.span(index - 1))
+
+
+def _started(story: Story, job: Job, index: int) -> bool:
+    grant = job.grants[index]
+    span = [job.transitions[place] for place in job.span(index)]
+    if any(t.same_holder(grant) and t.change == "release" for t in span):
+        return False
+    if any(call.grant == index for call in job.calls):
+        return True
+    wrote = any(t.same_holder(grant) and t.change in {"complete", "fail"} for t in span)
+    lives = story.worker(grant.worker).incarnations
+    died = any(life.died is not None and grant.incarnation in {0, life.number} for life in lives)
+    return died and not wrote
+
+
+def _finding(job: Job, starts: list[Transition], most: int) -> Finding:
+    tokens = ", ".join(
+        str(s.moved.new.token) for s in starts if s.moved.new is not None and s.moved.new.token is not None
+    )
+    shown = f" (tokens {tokens})" if tokens else ""
+    sentence = (
+        f"job {job.key!r} had to end at its maximum, because the subject allows {most} attempts; however, it was started"
+        f" {len(starts)} times{shown}, the last time by worker {starts[-1].worker}"
+    )
+    witness = (starts[0].n, starts[most - 1].n, starts[-1].n) if most else (starts[-1].n,)
+    return Finding(NAME, sentence, tuple(dict.fromkeys(witness)), job.key, tuple(sorted({s.worker for s in starts})))

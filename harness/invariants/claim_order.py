@@ -1,0 +1,164 @@
+"""Jobs are claimed in the order that the subject declares, wherever that can be told for sure.
+
+Rule: "order" of the subject: "run_at" (earlier first), "priority" (smaller number first, then run_at), "per-key" (of one group,
+one at a time, in the order of enqueueing). A job was passed over for sure only if its row was committed, and known to be, before
+the claiming session's statement could begin, was due, and was next touched by a transaction that began after the claim's
+row had changed. Jobs that were held, stopped at, or touched by a transaction that rolled back are left out. Source: Q4, Q18, V2.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.contracts.invariant import Unknown, invariant
+from harness.contracts.verdict import Finding
+from harness.history.story import ENDED, Job, Story, Transition
+
+NAME = "claim_order"
+NEVER = 1 << 62
+
+Rank = tuple[int, int]
+
+
+@dataclass(frozen=True, order=True)
+class _Waiting:
+    """A time during which a job surely waited, free: from entry ``since`` until the database's clock says ``until_us``."""
+
+    rank: Rank
+    since: int
+    until_us: int
+    due_us: int
+    key: str
+
+
+def _applies(story: Story) -> str | None:
+    return "the subject promises no order" if story.subject.order == "none" else None
+
+
+@invariant(serves=("Q4", "Q15", "Q18", "V2"), broken_queue="newest_first", applies=_applies)
+def claim_order(story: Story) -> Iterator[Finding | Unknown]:
+    """Jobs are claimed in the declared order."""
+    if story.subject.order == "per-key":
+        yield from _serial(story)
+    else:
+        yield from _ranked(story)
+
+
+def _ranked(story: Story) -> Iterator[Finding]:
+    priority = story.subject.order == "priority"
+    held = _held(story)
+    waiting: list[_Waiting] = []
+    claims: list[tuple[int, Rank, Job, Transition]] = []
+    for job in story.jobs.values():
+        if not job.enqueued:
+            continue
+        for place, transition in enumerate(job.transitions):
+            rank = _rank(job, transition, priority=priority)
+            if rank is None:
+                continue
+            if transition.change == "claim" and transition.notice is not None and transition.notice.after:
+                claims.append((transition.notice.after, rank, job, transition))
+            new = transition.moved.new
+            if new is not None and new.state in {"pending", "retry"} and job.key not in held:
+                since = job.enqueued[0].n if transition.change == "enqueue" else transition.known_by
+                following = job.transitions[place + 1] if place + 1 < len(job.transitions) else None
+                until = following.moved.transaction_us if following is not None else NEVER
+                waiting.append(_Waiting(rank, since, until, new.run_at_us or 0, job.key))
+    yield from _passed_over(story, sorted(waiting, key=lambda w: w.since), sorted(claims, key=lambda c: c[0]))
+
+
+def _passed_over(
+    story: Story, waiting: list[_Waiting], claims: list[tuple[int, Rank, Job, Transition]]
+) -> Iterator[Finding]:
+    free: list[_Waiting] = []
+    arrived = 0
+    for after, rank, job, claim in claims:
+        while arrived < len(waiting) and waiting[arrived].since < after:
+            heapq.heappush(free, waiting[arrived])
+            arrived += 1
+        not_due: list[_Waiting] = []
+        while free and free[0].rank < rank:
+            best = free[0]
+            if best.until_us <= claim.moved.wall_us:
+                heapq.heappop(free)
+            elif best.due_us > claim.moved.transaction_us or best.key == job.key:
+                not_due.append(heapq.heappop(free))
+            else:
+                yield _finding(story, job, claim, best)
+                break
+        for each in not_due:
+            heapq.heappush(free, each)
+
+
+def _rank(job: Job, transition: Transition, *, priority: bool) -> Rank | None:
+    row = transition.moved.old if transition.change == "claim" else transition.moved.new
+    run_at = row.run_at_us if row is not None else None
+    if not priority:
+        return None if run_at is None else (0, run_at)
+    number = job.enqueued[0].what.priority
+    return None if number is None else (number, run_at or 0)
+
+
+def _held(story: Story) -> set[str]:
+    """Keys whose rows somebody may have locked without changing them."""
+    held = {stood.what.key for stood in story.reached} | {fault.what.key for fault in story.faults}
+    held |= {seen.what.key for seen in story.saws}
+    keys = {key for key in held if key is not None}
+    for job in story.jobs.values():
+        if len(job.notices) > len(job.transitions) or story.unread_claim(job):
+            keys.add(job.key)
+    # A worker that was stopped with rows locked, or killed with them, may have held any row.
+    blind = any(
+        stood.what.key is None and stood.what.point in {"snapshot", "claimed", "committing"} for stood in story.reached
+    )
+    deaths = any(life.died is not None for worker in story.workers.values() for life in worker.incarnations)
+    if blind or deaths or story.backends_ended:
+        keys |= set(story.jobs)
+    return keys
+
+
+def _finding(story: Story, job: Job, claim: Transition, passed: _Waiting) -> Finding:
+    other = story.jobs[passed.key]
+    sentence = (
+        f"worker {claim.worker} had to claim job {passed.key!r} before job {job.key!r}, because it comes first by"
+        f" {story.subject.order} and had waited, free and due, since {story.clock(passed.since)}; however, it claimed {job.key!r} by"
+        f" transaction {claim.moved.xid} while the other still waited"
+    )
+    return Finding(NAME, sentence, (other.enqueued[0].n, passed.since, claim.n), job.key, (claim.worker,))
+
+
+def _serial(story: Story) -> Iterator[Finding]:
+    groups: dict[str, list[Job]] = {}
+    for job in story.jobs.values():
+        if job.enqueued and job.enqueued[0].what.group is not None:
+            groups.setdefault(job.enqueued[0].what.group, []).append(job)
+    for group, jobs in groups.items():
+        jobs.sort(key=lambda job: job.enqueued[0].n)
+        open_until, before = 0, None
+        for job in jobs:
+            first = job.grants[0] if job.grants else None
+            if before is not None and first is not None and open_until > first.moved.wall_us:
+                yield _overtaken(group, before, job, first)
+                break
+            ended = _ended_us(job)
+            if ended >= open_until:
+                open_until, before = ended, job
+
+
+def _ended_us(job: Job) -> int:
+    """When the transition that ended a job changed its row, by the database's clock; NEVER when it has not ended."""
+    if not job.transitions:
+        return 0
+    for transition in job.transitions:
+        if transition.moved.new is None or transition.moved.new.state in ENDED:
+            return transition.moved.wall_us
+    return NEVER
+
+
+def _overtaken(group: str, before: Job, job: Job, grant: Transition) -> Finding:
+    shown = before.transitions[-1]
+    sentence = (
+        f"job {job.key!r} had to wait, because job {before.key!r} of the same group {group!r} was enqueued before it and had not"
+        f" ended; however, worker {grant.worker} was granted it by transaction {grant.moved.xid}"
+    )
+    return Finding(NAME, sentence, (before.enqueued[0].n, shown.n, grant.n), job.key, (grant.worker,))

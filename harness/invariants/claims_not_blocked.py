@@ -1,0 +1,40 @@
+"""A claim does not wait behind a row that somebody else has locked.
+
+Rule: DESIGN "Judging", blocked: judged only where the scenario holds a row, for claim statements blocked by that backend. A
+lock on the whole table is not skipped by SKIP LOCKED and is reported apart. Source: V3, V6, bug zoo B03, B12.
+"""
+
+from collections.abc import Iterator
+
+from harness.contracts.invariant import Unknown, invariant
+from harness.contracts.verdict import Finding
+from harness.history.facts import on_table
+from harness.history.story import Story
+
+NAME = "claims_not_blocked"
+
+
+@invariant(serves=("Q7", "V3", "V6"), broken_queue="claim_without_skip_locked")
+def claims_not_blocked(story: Story) -> Iterator[Finding | Unknown]:
+    """No claim waits behind a locked row."""
+    told: set[int] = set()
+    unknown: list[int] = []
+    for entry in story.blocked:
+        blocked = entry.what
+        if on_table(blocked) or blocked.worker in told:
+            continue
+        if not story.claim_statements:
+            unknown.append(entry.n)
+            continue
+        if blocked.statement not in story.claim_statements:
+            continue
+        told.add(blocked.worker)
+        sentence = (
+            f"worker {blocked.worker}'s claim must take another row, because backend {blocked.by_pid} holds one of them locked;"
+            f" however, at {story.clock(entry.n)} its backend {blocked.pid} waited for it ({blocked.wait})"
+        )
+        yield Finding(NAME, sentence, (entry.n,), None, (blocked.worker,))
+    if unknown:
+        yield Unknown(
+            "a statement waited behind a locked row, but which statements claim is not known", tuple(unknown[:3])
+        )

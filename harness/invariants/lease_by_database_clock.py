@@ -1,0 +1,46 @@
+"""A lease is counted by the database's clock, so it ends one lease length after the grant by that clock, never elsewhere.
+
+Rule: brief to V7, Q10. The lease's end must lie after the transaction's start, and no later than the wall clock of the row's
+change plus the declared lease and a small tolerance for rounding. A lease from a worker's clock that is wrong falls outside.
+Judged for grants and renewals where the subject declares a lease and the clock "database".
+"""
+
+from collections.abc import Iterator
+
+from harness.contracts.invariant import Unknown, invariant
+from harness.contracts.verdict import Finding
+from harness.history.story import Story
+
+NAME = "lease_by_database_clock"
+TOLERANCE_SECONDS = 0.25
+
+
+def _applies(story: Story) -> str | None:
+    if not story.subject.has_lease or story.subject.lease_seconds is None:
+        return "the subject shows no lease"
+    if story.subject.clock != "database":
+        return f"the subject says that its leases go by the clock of the {story.subject.clock}"
+    return None
+
+
+@invariant(serves=("Q10", "V7"), broken_queue="lease_from_worker_clock", applies=_applies)
+def lease_by_database_clock(story: Story) -> Iterator[Finding | Unknown]:
+    """Every lease ends one lease length after its grant, by the database's clock."""
+    lease = story.subject.lease_seconds or 0.0
+    allowed_us = round(lease * 1e6 + max(TOLERANCE_SECONDS, lease / 20) * 1e6)
+    for job in story.jobs.values():
+        for transition in job.transitions:
+            moved = transition.moved
+            if moved.change not in {"claim", "renew"} or moved.worker == 0 or moved.new is None:
+                continue
+            until = moved.new.lease_us
+            if until is None or moved.transaction_us < until <= moved.wall_us + allowed_us:
+                continue
+            off = (until - moved.wall_us) / 1e6
+            shown = f"{off:.3f} s after" if off >= 0 else f"{-off:.3f} s before"
+            sentence = (
+                f"the lease of job {job.key!r} had to end within {lease:g} s, because that is the declared lease and the"
+                f" database's clock decides; however, worker {moved.worker}'s {moved.change} set its end {shown} the database's"
+                " time"
+            )
+            yield Finding(NAME, sentence, (transition.n,), job.key, (moved.worker,))
