@@ -30,11 +30,16 @@ STATUS = {"effect": 200, "known": 200, "stale": 409}
 
 
 class Sink:
-    """A sink of one kind. ``apply_late`` makes it apply a held call, once released, although its caller has died."""
+    """A sink of one kind.
+
+    ``apply_late`` makes it apply a held call, once released, although its caller has died. ``service_seconds`` is how
+    long the outside takes before an effect.
+    """
 
     def __init__(self, kind: Kind, recorder: PlayRecorder, host: str = "127.0.0.1") -> None:
         self.kind = kind
         self.apply_late = False
+        self.service_seconds = 0.0
         self._recorder = recorder
         self._host = host
         self._ledger = Ledger(kind)
@@ -230,6 +235,10 @@ class Sink:
         script = next((script for script in self._scripts if script.takes(call.worker, call.key)), None)
         if script is not None and script.deed == "answer":
             return await self._answer(request, call, script.status, "refused as told, without an effect")
+        if self.service_seconds > 0:
+            await asyncio.sleep(self.service_seconds)  # a caller that dies meanwhile cancels it, as a hold
+            if _gone(request):
+                raise ConnectionResetError
         outcome = self._apply(call)
         await self._stand(Point.CALLED, request, call)
         if script is not None and script.deed == "apply then drop":

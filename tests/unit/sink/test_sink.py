@@ -274,6 +274,36 @@ def test_apply_late_applies_a_dead_callers_call_once_released(bench):
     asyncio.run(play())
 
 
+def test_the_outside_takes_its_time_before_the_effect_not_before_a_refusal(bench):
+    async def play():
+        async with bench() as b:
+            b.sink.service_seconds = 0.2
+            b.sink.answer_with(503, key="refused")
+            assert await b.call("refused") == 503
+            assert await b.call("j") == 200
+            called, applied = (
+                e.t for e in b.record.entries if isinstance(e.what, Called | Applied) and e.what.key == "j"
+            )
+            assert (applied - called) / 1e9 >= 0.2
+            refused = [e.t for e in b.record.entries if e.what.key == "refused"]
+            assert (refused[-1] - refused[0]) / 1e9 < 0.2
+
+    asyncio.run(play())
+
+
+def test_a_caller_that_dies_during_the_service_has_no_effect(bench):
+    async def play():
+        async with bench() as b:
+            b.sink.service_seconds = 30
+            _, writer = await raw(b.sink.url(1), post("/1/j"))
+            await b.until(Called)
+            writer.transport.abort()
+            await b.until(Answered)
+            assert b.tale == [("called", "j"), ("answered", None)]
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize("status", [400, 422, 500, 503])
 def test_a_refusal_has_no_effect(bench, status):
     async def play():
