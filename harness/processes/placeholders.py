@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.contracts.problem import BadInput
 from harness.contracts.subject import Subject
 
-NAMES = ("python", "folder", "layers", "lease", "heartbeat", "poll", "max_attempts", "slots")
+NAMES = ("python", "folder", "base", "layers", "lease", "heartbeat", "poll", "max_attempts", "slots")
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(\{[a-z_]+\}|[a-z_]+)\}")
 
@@ -25,6 +25,7 @@ def fill(subject: Subject, template: str, **overrides: Value) -> str:
     values: dict[str, Value] = {
         "python": interpreter(subject),
         "folder": subject.folder,
+        "base": subject.layers[0],  # the bottom of extends: where an overlay finds what it does not replace
         "layers": os.pathsep.join(str(layer) for layer in reversed(subject.layers)),
         "lease": subject.lease_seconds,
         "heartbeat": subject.heartbeat_seconds,
