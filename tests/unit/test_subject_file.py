@@ -184,6 +184,7 @@ def test_an_overlay_changes_what_it_names_and_keeps_the_rest(tmp_path):
     assert subject.install_sql == (tmp_path / "over" / "schema.sql",)
     assert subject.worker_command == ("{python}", str(tmp_path / "base" / "worker.py"))  # only the base has it
     assert fill(subject, "{layers}") == os.pathsep.join([str(tmp_path / "over"), str(tmp_path / "base")])
+    assert fill(subject, "{folder} {base}") == f"{tmp_path / 'over'} {tmp_path / 'base'}"
     assert find_file(subject.layers, "worker.py") == tmp_path / "base" / "worker.py"
 
 
