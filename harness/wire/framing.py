@@ -99,6 +99,12 @@ def int_at(data: bytes, at: int) -> int:
     return number
 
 
+def word_at(data: bytes, at: int) -> bytes:
+    """The zero-terminated word that begins at ``at``; without its end, all that there is."""
+    stop = data.find(0, at)
+    return data[at:] if stop < 0 else data[at:stop]
+
+
 def message(kind: bytes, body: bytes) -> bytes:
     """A whole message, for those who speak the protocol themselves."""
     return kind + _LENGTH.pack(len(body) + 4) + body

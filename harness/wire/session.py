@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from harness.history.events import Attempted, Noticed, SessionClosed, SessionOpened, Settled
 from harness.wire import framing
-from harness.wire.framing import IDLE, IN_TRANSACTION, Scanner, end_of
+from harness.wire.framing import IDLE, IN_TRANSACTION, Scanner, end_of, word_at
 from harness.wire.holds import Ending, Hold, NoticeHold, NoticeView, ReplyHold, RequestView
 from harness.wire.known_jobs import NOTHING, Found, KnownJobs
 from harness.wire.link import Link
@@ -514,14 +514,13 @@ class Session:
                 del self._portals[next(iter(self._portals))]
         elif kind == _EXECUTE:
             if not self._skipping:
-                name = data[at + 5 : data.index(0, at + 5)]
-                self._awaited.append(("execute", self._portals.get(name, _UNKNOWN)))
+                self._awaited.append(("execute", self._portals.get(word_at(data, at + 5), _UNKNOWN)))
         elif kind == _QUERY:
             if not self._skipping:
                 self._awaited.append(("query", self._queried(data, at)))
         elif kind == _CLOSE:
-            name = data[at + 6 : data.index(0, at + 6)]
-            (self._statements if data[at + 5] == ord("S") else self._portals).pop(name, None)
+            named = self._statements if data[at + 5 : at + 6] == b"S" else self._portals
+            named.pop(word_at(data, at + 6), None)
         elif kind in {_COPY_DONE, _COPY_FAIL}:
             if self._copying_in:
                 self._copying_in = False
@@ -534,15 +533,14 @@ class Session:
             self._terminated = True
 
     def _parsed(self, data: bytes, at: int) -> Statement:
-        middle = data.index(0, at + 5)
-        statement = self._proxy.statement(data[middle + 1 : data.index(0, middle + 1)])
-        self._statements[data[at + 5 : middle]] = statement
+        name = word_at(data, at + 5)
+        statement = self._proxy.statement(word_at(data, at + 6 + len(name)))
+        self._statements[name] = statement
         return statement
 
     def _bound(self, data: bytes, at: int) -> tuple[bytes, Running]:
-        middle = data.index(0, at + 5)
-        statement = self._statements.get(data[middle + 1 : data.index(0, middle + 1)], _UNKNOWN.statement)
-        name = data[at + 5 : middle]
+        name = word_at(data, at + 5)
+        statement = self._statements.get(word_at(data, at + 6 + len(name)), _UNKNOWN.statement)
         if not self._interested(statement):
             return name, statement.plain
         keys, jobs = self._proxy.known.in_bind(data[at + 5 : end_of(data, at)])
@@ -639,7 +637,7 @@ class Session:
         """A whole message came from the server: record what it says. True when it is ours and not for the client."""
         kind = data[at]
         if kind == _READY:
-            self._is_ready(data[at + 5])
+            self._is_ready(data[end_of(data, at) - 1])
         elif kind in {_COMPLETE, _EMPTY, _SUSPENDED}:
             self._completed(data[at + 5 : end_of(data, at) - 1] if kind == _COMPLETE else b"")
         elif kind == _NOTICE:
@@ -649,7 +647,7 @@ class Session:
                 return True
         elif kind == _ERROR:
             self._has_failed(framing.sqlstate(data[at + 5 : end_of(data, at)]))
-        elif kind == _KEY:
+        elif kind == _KEY and end_of(data, at) >= at + 9:
             self.pid = framing.int_at(data, at + 5)
         elif kind in {_COPY_IN, _COPY_BOTH}:
             self._takes_data()
@@ -701,10 +699,10 @@ class Session:
             return
         kind, running = head
         if kind == "query":
-            self._tags.append(tag.decode())
+            self._tags.append(tag.decode("utf-8", "replace"))
             return
         self._awaited.popleft()
-        self._finish(running, tag.decode(), None)
+        self._finish(running, tag.decode("utf-8", "replace"), None)
 
     def _has_failed(self, sqlstate: str) -> None:
         self._failed = True
