@@ -12,6 +12,8 @@ from harness.contracts.problem import BadInput
 from harness.history.events import Entry
 
 Truncated = Callable[[str], None]
+_PIECE_BYTES = 1 << 20
+_DECODER = msgspec.json.Decoder(Entry)
 
 
 def read_history(path: Path, *, truncated: Truncated | None = None) -> Iterator[Entry]:
@@ -19,24 +21,40 @@ def read_history(path: Path, *, truncated: Truncated | None = None) -> Iterator[
 
     Raises BadInput naming the file and the line when a line is no entry, or when entries are missing or out of order.
     """
-    decode = msgspec.json.Decoder(Entry).decode
     expected = 1
     try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.endswith(b"\n"):
-                    if truncated is not None:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                piece += file.readline()
+                if not piece.endswith(b"\n"):
+                    piece, _, rest = piece.rpartition(b"\n")
+                    if truncated is not None and rest:
+                        number = expected + (piece.count(b"\n") + 1 if piece else 0)
                         truncated(
                             f"{path}, line {number}: the last line has no end and was left out; the recording was cut off"
                         )
-                    return
-                try:
-                    entry = decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    raise BadInput(f"{path}, line {number}: not an entry of a history: {error}") from error
-                if entry.n != expected:
-                    raise BadInput(f"{path}, line {number}: entry {entry.n} stands where entry {expected} belongs")
-                expected += 1
-                yield entry
+                for entry in _decode(path, piece, expected):
+                    if entry.n != expected:
+                        raise BadInput(
+                            f"{path}, line {expected}: entry {entry.n} stands where entry {expected} belongs"
+                        )
+                    expected += 1
+                    yield entry
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _decode(path: Path, piece: bytes, first: int) -> list[Entry]:
+    """The entries of whole lines, the first of which has this number."""
+    try:
+        entries = _DECODER.decode_lines(piece)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        entries = []
+    # Decoding in one go passes over empty lines and cannot say where it failed: then look line by line.
+    lines = piece.splitlines() if not entries and piece else []
+    for number, line in enumerate(lines, start=first):
+        try:
+            entries.append(_DECODER.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"{path}, line {number}: not an entry of a history: {error}") from error
+    return entries

@@ -164,6 +164,7 @@ class Job:
     notices: list[Notice] = field(default_factory=list)
     calm: bool = True  # at most one grant, and no worker but its holder ever wrote: most jobs, quickly judged
     reopened: list[int] = field(default_factory=list)  # places of transitions out of an ended state
+    rolled_back: bool = False  # some notices of it have no transition (yet): read late, superseded, or rolled back
 
     @property
     def ours(self) -> bool:
@@ -289,39 +290,6 @@ class Story:
         self._pids: dict[int, Session] = {}
         self._by_id: list[tuple[int, Attempted, tuple[str | None, ...]]] = []
         self._unlinked: set[str] = set()
-        self._handlers: dict[type, Callable[[Entry, Any], None]] = {
-            Moved: self._moved,
-            Noticed: self._noticed,
-            Settled: self._settled,
-            Attempted: self._attempted,
-            Called: self._called,
-            Applied: self._applied,
-            Answered: self._answered,
-            Enqueued: self._enqueued,
-            Final: self._final,
-            Asked: self._asked,
-            SessionOpened: self._session_opened,
-            SessionClosed: self._session_closed,
-            WorkerStarted: self._worker_started,
-            WorkerExited: self._worker_exited,
-            Signalled: self._signalled,
-            Began: self._began,
-            Ended: self._ended,
-        }
-        self._kept: dict[type, list[Any]] = {
-            FaultLanded: self.faults,
-            FaultHealed: self.healed,
-            Reached: self.reached,
-            Released: self.released,
-            BackendEnded: self.backends_ended,
-            Blocked: self.blocked,
-            OpenTransaction: self.open_transactions,
-            Saw: self.saws,
-            Waited: self.waits,
-            Stalled: self.stalls,
-            Inconsistent: self.inconsistencies,
-            TruthIncomplete: self.incomplete,
-        }
 
     @classmethod
     def of(cls, entries: Iterable[Entry], play: str = "") -> "Story":
@@ -335,11 +303,12 @@ class Story:
         """Fold one more entry, in the order of ``n``."""
         self.entries.append(entry)
         what = entry.what
-        handler = self._handlers.get(type(what))
+        handler = _HANDLERS.get(type(what))
         if handler is not None:
-            handler(entry, what)
+            handler(self, entry, what)
         else:
-            self._kept[type(what)].append(Seen(entry.n, entry.t, what))
+            kept: list[Any] = getattr(self, _KEPT[type(what)])
+            kept.append(Seen(entry.n, entry.t, what))
 
     @property
     def jobs(self) -> dict[str, Job]:
@@ -384,8 +353,10 @@ class Story:
 
     def unread_claim(self, job: Job) -> bool:
         """Whether a claim of this job passed the wire and ended, yet truth has not shown it (so far, or ever)."""
-        seen = {transition.moved.seq for transition in job.transitions}
-        return any(n.event.change == "claim" and n.event.seq not in seen for n in job.notices)
+        if not job.rolled_back:
+            return False
+        seen = {transition.moved.xid for transition in job.transitions}
+        return any(n.event.change == "claim" and n.event.xid not in seen for n in job.notices)
 
     # One handler per kind of event, the most frequent first.
 
@@ -536,13 +507,15 @@ class Story:
         grants: list[Transition] = []
         places: list[int] = []
         reopened: list[int] = []
-        writer = 0
+        writer = noticed = 0
         calm = True
         for place, transition in enumerate(transitions):
             moved = transition.moved
             notice = transition.notice
             if notice is None:
                 notice = transition.notice = self._notices.get(moved.seq)
+            if notice is not None:
+                noticed += 1
             if not transition.incarnation:
                 session = self.sessions.get(notice.session) if notice is not None else self._pids.get(moved.pid)
                 if session is not None and session.worker == moved.worker:
@@ -559,8 +532,45 @@ class Story:
         job.places = places
         job.calm = calm and len(grants) < 2
         job.reopened = reopened
+        job.rolled_back = noticed < len(job.notices)
         for call in job.calls:
             call.grant = _grant_of(job, call)
+
+
+# Tables of the class, not of each story: bound methods would make every story a cycle.
+_HANDLERS: dict[type, Callable[[Story, Entry, Any], None]] = {
+    Moved: Story._moved,
+    Noticed: Story._noticed,
+    Settled: Story._settled,
+    Attempted: Story._attempted,
+    Called: Story._called,
+    Applied: Story._applied,
+    Answered: Story._answered,
+    Enqueued: Story._enqueued,
+    Final: Story._final,
+    Asked: Story._asked,
+    SessionOpened: Story._session_opened,
+    SessionClosed: Story._session_closed,
+    WorkerStarted: Story._worker_started,
+    WorkerExited: Story._worker_exited,
+    Signalled: Story._signalled,
+    Began: Story._began,
+    Ended: Story._ended,
+}
+_KEPT: dict[type, str] = {
+    FaultLanded: "faults",
+    FaultHealed: "healed",
+    Reached: "reached",
+    Released: "released",
+    BackendEnded: "backends_ended",
+    Blocked: "blocked",
+    OpenTransaction: "open_transactions",
+    Saw: "saws",
+    Waited: "waits",
+    Stalled: "stalls",
+    Inconsistent: "inconsistencies",
+    TruthIncomplete: "incomplete",
+}
 
 
 def _seq(transition: Transition) -> int:
@@ -582,8 +592,8 @@ def _grant_of(job: Job, call: Call) -> int:
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Folding makes many small objects and no cycles; collecting in between costs a third of the time."""
+def without_garbage_collection() -> Iterator[None]:
+    """Reading and judging make many small objects and no cycles; collecting in between costs a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -596,7 +606,7 @@ def _no_garbage_collection() -> Iterator[None]:
 def stories(entries: Iterable[Entry]) -> dict[str, Story]:
     """Split a history by play, in the order in which the plays began."""
     told: dict[str, Story] = {}
-    with _no_garbage_collection():
+    with without_garbage_collection():
         for entry in entries:
             story = told.get(entry.play)
             if story is None:

@@ -8,7 +8,7 @@ row had changed. Jobs that were held, stopped at, or touched by a transaction th
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
@@ -20,8 +20,7 @@ NEVER = 1 << 62
 Rank = tuple[int, int]
 
 
-@dataclass(frozen=True, order=True)
-class _Waiting:
+class _Waiting(NamedTuple):
     """A time during which a job surely waited, free: from entry ``since`` until the database's clock says ``until_us``."""
 
     rank: Rank
@@ -105,7 +104,7 @@ def _held(story: Story) -> set[str]:
     held |= {seen.what.key for seen in story.saws}
     keys = {key for key in held if key is not None}
     for job in story.jobs.values():
-        if len(job.notices) > len(job.transitions) or story.unread_claim(job):
+        if job.rolled_back:
             keys.add(job.key)
     # A worker that was stopped with rows locked, or killed with them, may have held any row.
     blind = any(

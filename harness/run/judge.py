@@ -12,7 +12,7 @@ from harness.contracts.invariant import Invariant, Unknown
 from harness.contracts.verdict import Finding, Verdict
 from harness.history.facts import fact_named
 from harness.history.reading import Truncated, read_history
-from harness.history.story import Story, stories
+from harness.history.story import Story, stories, without_garbage_collection
 from harness.invariants import discover
 
 
@@ -76,8 +76,14 @@ def judge(
 
 def judge_history(path: Path, *, truncated: Truncated | None = None) -> dict[str, Judged]:
     """Judge every play of a stored history again. Raises BadInput when the file cannot be read."""
-    told = stories(read_history(path, truncated=truncated))
-    return {play: judge(story) for play, story in told.items() if story.began is not None}
+    with without_garbage_collection():
+        told = stories(read_history(path, truncated=truncated))
+        judged: dict[str, Judged] = {}
+        for play in list(told):
+            story = told.pop(play)  # let go of it as soon as it is judged
+            if story.began is not None:
+                judged[play] = judge(story)
+        return judged
 
 
 def _judge_one(story: Story, invariant: Invariant[Story], excused: Iterable[str]) -> Judgement:
