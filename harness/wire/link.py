@@ -8,10 +8,18 @@ from collections.abc import Callable
 class Link:
     """Passes pieces to ``deliver`` in order; None is the end of the stream and travels like any byte."""
 
-    __slots__ = ("_deliver", "_waiting", "cut", "delay_seconds")
+    __slots__ = ("_cleared", "_deliver", "_waiting", "cut", "delay_seconds")
 
-    def __init__(self, deliver: Callable[[bytes | None], None], *, cut: bool, delay_seconds: float) -> None:
+    def __init__(
+        self,
+        deliver: Callable[[bytes | None], None],
+        cleared: Callable[[], None],
+        *,
+        cut: bool,
+        delay_seconds: float,
+    ) -> None:
         self._deliver = deliver
+        self._cleared = cleared  # called when the last that was late has been delivered
         self._waiting: deque[bytes | None] = deque()
         self.cut = cut
         self.delay_seconds = delay_seconds
@@ -38,3 +46,5 @@ class Link:
     def _next(self) -> None:
         if self._waiting and not self.cut:
             self._deliver(self._waiting.popleft())
+            if self.clear:
+                self._cleared()

@@ -203,8 +203,8 @@ class Session:
         self.declined = False  # encryption was asked for and declined, nothing came since
         self.front = Scanner(framing.FRONT)
         self.back = Scanner(framing.BACK)
-        self.to_server = Link(self._client_bytes, cut=proxy.is_cut, delay_seconds=proxy.delay_seconds)
-        self.to_client = Link(self._server_bytes, cut=proxy.is_cut, delay_seconds=proxy.delay_seconds)
+        self.to_server = Link(self._client_bytes, self.refresh, cut=proxy.is_cut, delay_seconds=proxy.delay_seconds)
+        self.to_client = Link(self._server_bytes, self.refresh, cut=proxy.is_cut, delay_seconds=proxy.delay_seconds)
         self._client_side = client
         self._server_side: ServerSide | None = None
         self._client: asyncio.Transport | None = None

@@ -37,7 +37,11 @@ def test_any_text_has_a_fingerprint_and_it_is_its_own(text: str) -> None:
     assert fingerprint(once) == once
 
 
-@given(st.text().filter(lambda text: "\0" not in text), st.integers(min_value=0), st.sampled_from([" ", "\n", "\t  ", " /* x */ "]))
+@given(
+    st.text().filter(lambda text: "\0" not in text),
+    st.integers(min_value=0),
+    st.sampled_from([" ", "\n", "\t  ", " /* x */ "]),
+)
 def test_literals_and_spacing_do_not_matter(text: str, number: int, gap: str) -> None:
     quoted = text.replace("'", "''")
     sql = f"UPDATE jobs{gap}SET payload = '{quoted}' WHERE{gap}id = {number}"

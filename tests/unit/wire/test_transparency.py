@@ -1,6 +1,7 @@
 """The law of the wire: out comes what went in, minus our notices, plus our start-up parameter, however it is cut up."""
 
 import asyncio
+import itertools
 import json
 
 import pytest
@@ -22,7 +23,9 @@ NOT_OURS = message(b"N", b"SNOTICE\0C00000\0Mhello queueproof!{}\0\0")
 names = st.sampled_from([b"", b"s1", b"s2"])
 front = st.one_of(
     st.builds(lambda sql: message(b"Q", sql + b"\0"), st.sampled_from([b"select 1", b"begin", b"commit", b""])),
-    st.builds(lambda name, sql: message(b"P", name + b"\0" + sql + b"\0\0\0"), names, st.sampled_from([b"select $1", b"x"])),
+    st.builds(
+        lambda name, sql: message(b"P", name + b"\0" + sql + b"\0\0\0"), names, st.sampled_from([b"select $1", b"x"])
+    ),
     st.builds(lambda portal, name: message(b"B", portal + b"\0" + name + b"\0\0\0\0\0\0\0"), names, names),
     st.builds(lambda portal: message(b"E", portal + b"\0\0\0\0\0"), names),
     st.builds(lambda name: message(b"C", b"S" + name + b"\0"), names),
@@ -45,7 +48,7 @@ def pieces(data: bytes, cuts: list[int] | None) -> list[bytes]:
     if cuts is None:
         return [data[at : at + 1] for at in range(len(data))]
     places = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})
-    return [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(places)]
 
 
 CUTS = st.one_of(st.none(), st.lists(st.integers(0, 10_000), max_size=12))
