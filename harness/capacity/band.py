@@ -86,7 +86,7 @@ def first_passage_quantile(mean: float, sd: float, chance: float) -> float:
     """
     if sd == 0:
         return mean
-    shape = mean**3 / sd**2
+    shape = mean * (mean / sd) ** 2
     low, high = 0.0, mean
     while _first_passage_chance(high, mean, shape) < chance:
         low, high = high, high * 2
@@ -134,14 +134,14 @@ def _first_passage_chance(at: float, mean: float, shape: float) -> float:
     if at <= 0:
         return 0.0
     scale = math.sqrt(shape / at)
-    first = 0.5 * math.erfc(-scale * (at / mean - 1) / math.sqrt(2))
-    # exp(2·shape/mean) overflows for any real backlog, and its factor underflows: multiply them as logarithms.
-    return first + math.exp(2 * shape / mean + _log_upper_tail(scale * (at / mean + 1)))
+    below, above = scale * (at / mean - 1), scale * (at / mean + 1)
+    # The textbook's second term is exp(2·shape/mean)·P(Z > above): one overflows and the other underflows for any real backlog.
+    # As above² − below² = 4·shape/mean, it is also exp(−below²/2) times the tail scaled by exp(above²/2).
+    return 0.5 * math.erfc(-below / math.sqrt(2)) + math.exp(-below * below / 2) * _scaled_tail(above)
 
 
-def _log_upper_tail(z: float) -> float:
-    """Logarithm of P(Z > z) for z > 0; the asymptotic series once erfc gets near the smallest float."""
-    if z < 30:
-        return math.log(0.5 * math.erfc(z / math.sqrt(2)))
-    series = 1 - 1 / z**2 + 3 / z**4 - 15 / z**6
-    return -z * z / 2 - math.log(z * math.sqrt(2 * math.pi)) + math.log(series)
+def _scaled_tail(z: float) -> float:
+    """exp(z²/2)·P(Z > z) for z ≥ 0; the asymptotic series once the factors get near the ends of what a float can hold."""
+    if z < 25:
+        return math.exp(z * z / 2) * 0.5 * math.erfc(z / math.sqrt(2))
+    return (1 - 1 / z**2 + 3 / z**4 - 15 / z**6) / (z * math.sqrt(2 * math.pi))

@@ -4,11 +4,15 @@ Every array has a row per job and a column per replication; a generator with a s
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from harness.capacity.retries import Backoff
+from harness.capacity.simulation import Attempt, Job
 
 Floats = NDArray[np.float64]
 Shape = Literal["exponential", "fixed", "lognormal"]
@@ -70,3 +74,32 @@ def work(
         rows, columns = np.nonzero(attempts >= again)
         total[rows, columns] += service.draw(rng, (len(rows), 1))[:, 0]
     return total
+
+
+def jobs(
+    rng: np.random.Generator,
+    dues: Sequence[float],
+    service: Service,
+    *,
+    failure_share: float = 0.0,
+    max_attempts: int | None = None,
+    backoff: Backoff | None = None,
+    jitter: float = 0.0,
+) -> list[Job]:
+    """Jobs with their attempts for one path: each fails independently and comes back after its backoff (None: at once).
+
+    ``jitter`` is the share of each wait that is left to chance: the wait is drawn from (1 − jitter)·wait to the whole wait.
+    """
+    failures = rng.geometric(1 - failure_share, len(dues)) - 1
+    if max_attempts is not None:
+        failures = np.minimum(failures, max_attempts - 1)  # the last attempt ends the job, done or dead
+    seconds = iter(service.draw(rng, (int(failures.sum()) + len(dues), 1))[:, 0].tolist())
+
+    def wait(retry: int) -> float:
+        whole = float(backoff.wait_seconds(retry)) if backoff else 0.0
+        return whole * (1 - jitter * rng.random()) if jitter else whole
+
+    return [
+        Job(due, (*(Attempt(next(seconds), wait(retry)) for retry in range(1, failed + 1)), Attempt(next(seconds))))
+        for due, failed in zip(dues, failures.tolist(), strict=True)
+    ]

@@ -25,8 +25,9 @@ def drain_times(
     for n in range(before):
         claims[n] = pool.serve(dues[n], durations[n])
     unfinished = (claims >= outage.start_seconds) | (claims + durations[:before] > outage.start_seconds)
-    during = (dues >= outage.start_seconds) & (dues <= outage.end_seconds)
-    drained = np.where(unfinished.any(axis=0) | during.any(axis=0), np.nan, 0.0)
+    due = dues <= outage.end_seconds
+    late = (unfinished & due[:before]).any(axis=0) | ((dues >= outage.start_seconds) & due).any(axis=0)
+    drained = np.where(late, np.nan, 0.0)
     first = int(np.argmax(unfinished.any(axis=1))) if unfinished.any() else before
     pool = _Slots(slots, columns, outage.end_seconds, limit_per_second)
     for n in range(first, count - 1):
