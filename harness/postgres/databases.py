@@ -18,14 +18,16 @@ DROP_SECONDS = 15.0
 CONNECT_SECONDS = 5
 
 
-async def connect(address: Address) -> psycopg.AsyncConnection[tuple[object, ...]]:
+async def connect(
+    address: Address, application_name: str = "queueproof"
+) -> psycopg.AsyncConnection[tuple[object, ...]]:
     """An autocommit session of the harness's own; text arrives as text whatever the server's encoding."""
     return await psycopg.AsyncConnection.connect(
         address.dsn(),
         autocommit=True,
         connect_timeout=CONNECT_SECONDS,
         client_encoding="UTF8",
-        application_name="queueproof",
+        application_name=application_name,
     )
 
 
@@ -34,7 +36,8 @@ class Databases:
 
     def __init__(self, address: Address, *, utf8_by_default: bool = True) -> None:
         self._address = address
-        self._prefix = f"{PREFIX}{secrets.token_hex(4)}_"
+        self.token = secrets.token_hex(4)
+        self._prefix = f"{PREFIX}{self.token}_"
         self._utf8_by_default = utf8_by_default
         self.made: set[str] = set()
 
@@ -62,7 +65,10 @@ class Databases:
 
     async def drop(self, name: str) -> None:
         """Drop a database of this run, ending whoever is in it; nothing happens when it does not exist."""
-        real = self.real_name(name)
+        await self.drop_abandoned(self.real_name(name))
+
+    async def drop_abandoned(self, real: str) -> None:
+        """The same for a database of any run."""
         statement = sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(real))
         await self._execute(statement, DROP_SECONDS, f"drop the database {real}")
         self.made.discard(real)

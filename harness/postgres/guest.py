@@ -53,7 +53,7 @@ class GuestCluster(Cluster):
         self.worker_role = address.user
         self.worker_password = address.password
         self._borrowed = borrowed
-        self._databases = Databases(address, utf8_by_default=rights.template_is_utf8)
+        self.databases = Databases(address, utf8_by_default=rights.template_is_utf8)
 
     async def create_database(self, name: str, template: str | None = None) -> Address:
         """Without CREATEDB it waits until the one database is free; a template is then impossible."""
@@ -61,7 +61,7 @@ class GuestCluster(Cluster):
             if template is not None:
                 raise ValueError(f"no template {template!r} on a server where databases cannot be created")
             return await self._borrowed.lend(name)
-        made = await self._databases.create(name, template)
+        made = await self.databases.create(name, template)
         if self.worker_role != self.address.user:
             async with await connect(self.address) as connection:
                 await connection.execute(
@@ -75,7 +75,7 @@ class GuestCluster(Cluster):
         if self._borrowed is not None:
             await self._borrowed.give_back(name)
         else:
-            await self._databases.drop(name)
+            await self.databases.drop(name)
 
     async def close(self) -> None:
         """Leave nothing of ours, unless it is to be kept."""
@@ -83,7 +83,7 @@ class GuestCluster(Cluster):
             return
         if self._borrowed is not None:
             await self._borrowed.close()
-        await self._databases.drop_all()
+        await self.databases.drop_all()
 
 
 @contextlib.asynccontextmanager
@@ -100,7 +100,10 @@ async def open_guest(option: ServerOption, *, allow_existing: bool) -> AsyncIter
         borrowed = await BorrowedDatabase.open(address, allow_existing=allow_existing)
     cluster = GuestCluster(address, rights, borrowed)
     role = None
+    # This session's name tells other runs that we live, so that they leave alone what is ours.
+    presence = await connect(address, f"queueproof {cluster.databases.token}")
     try:
+        await _sweep(cluster, presence)
         if rights.may_create_roles:
             role = await _worker_role(cluster, superuser=rights.superuser)
         yield cluster
@@ -110,8 +113,19 @@ async def open_guest(option: ServerOption, *, allow_existing: bool) -> AsyncIter
         finally:
             if borrowed is not None:
                 await borrowed.disconnect()
+            await presence.close()
             if role is not None and not cluster.kept:
                 await _drop_role(address, role)
+
+
+async def _sweep(cluster: GuestCluster, presence: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+    """Remove what runs that were killed have left on this server."""
+    cursor = await presence.execute(statement("list_abandoned"))
+    for kind, name in await cursor.fetchall():
+        if kind == "database":
+            await cluster.databases.drop_abandoned(str(name))
+        else:
+            await _drop_role(cluster.address, str(name))
 
 
 async def _reached(option: ServerOption) -> tuple[Address, Rights]:
@@ -183,7 +197,7 @@ def _reason(error: psycopg.Error, password: str | None) -> str:
 
 async def _worker_role(cluster: GuestCluster, *, superuser: bool) -> str | None:
     """Make a role that owns nothing and show that it can log in; None when the server's rules do not let it."""
-    role, password = f"{PREFIX}worker_{secrets.token_hex(4)}", secrets.token_urlsafe(16)
+    role, password = f"{PREFIX}worker_{cluster.databases.token}", secrets.token_urlsafe(16)
     name = sql.Identifier(role)
     async with await connect(cluster.address) as connection:
         secret = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -85,8 +86,11 @@ async def open_owned(
     server = Server(found, account, watchdog, folder / "server.log")
     kept = False
     try:
-        await _undisturbed(lambda: server.prepare(durable=durable))
-        await server.start()
+        try:
+            await _undisturbed(lambda: server.prepare(durable=durable))
+            await server.start()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise EnvironmentFailed(f"PostgreSQL {found.version} cannot be set up: {error}") from error
         cluster = OwnedCluster(server)
         async with await connect(cluster.address) as connection:
             await connection.execute(sql.SQL("create role {} login").format(sql.Identifier(WORKER_ROLE)))

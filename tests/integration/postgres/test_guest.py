@@ -59,7 +59,7 @@ async def furnish(cluster: OwnedCluster) -> None:
             "create database full_one owner poor",
             "create database ascii template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C' owner poor",
         ):
-            await connection.execute(statement)  # type: ignore[call-overload]
+            await connection.execute(statement)
     async with await connect(cluster.address.at("full_one").as_user("poor")) as connection:
         await connection.execute("create schema theirs create table theirs.orders (id serial primary key)")
         await connection.execute("create function public.price(int) returns int language sql as 'select $1'")
@@ -224,6 +224,25 @@ def test_what_a_killed_run_left_is_emptied(visit: Callable[..., None], host: Own
     assert rows(own, "select to_regclass('left_behind')::text") == [(None,)]
 
 
+def test_what_a_killed_run_left_on_the_server_is_swept_and_what_a_living_one_has_is_not(
+    visit: Callable[..., None], host: OwnedCluster, watchdog: Watchdog, tmp_path: Path
+) -> None:
+    with psycopg.connect(host.address.as_user("maker").dsn(), autocommit=True) as connection:
+        connection.execute("create database queueproof_00000000_orders")
+        connection.execute("create role queueproof_worker_00000000 login")
+        connection.execute("grant queueproof_worker_00000000 to maker")
+
+    async def play(cluster: Cluster) -> None:
+        assert [name for _, name in rows(host.address, LEAVINGS)] == [cluster.worker_role]
+        database = await cluster.create_database("alive")
+        async with open_cluster(parse_server(cluster.address.url()), watchdog, tmp_path):
+            pass
+        async with await connect(cluster.as_worker(database)):
+            pass
+
+    visit("maker", "postgres", play)
+
+
 def test_two_runs_do_not_share_the_one_database(
     visit: Callable[..., None], host: OwnedCluster, watchdog: Watchdog, tmp_path: Path
 ) -> None:
@@ -318,9 +337,11 @@ def test_somebody_who_never_answers(watchdog: Watchdog, tmp_path: Path, monkeypa
             pytest.fail("it was let in")
 
     began = time.monotonic()
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        with pytest.raises(EnvironmentFailed, match=r"cannot connect to 127.0.0.1:\d+ as user 'u'"):
-            asyncio.run(play(silent.getsockname()[1]))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(EnvironmentFailed, match=r"cannot connect to 127.0.0.1:\d+ as user 'u'"),
+    ):
+        asyncio.run(play(silent.getsockname()[1]))
     assert time.monotonic() - began < 6
 
 
