@@ -15,6 +15,7 @@ from reference_queue.settings import Settings
 from reference_queue.statements import Statements
 
 CLAIM_TRIES = 5
+SECONDS_BETWEEN_TENANTS = 5.0
 # Sizes that a batch is rounded down to: each is a statement of its own to the server.
 BATCHES = (100, 50, 20, 10, 5, 3, 2, 1)
 LONGEST_INSISTENCE_SECONDS = 60.0
@@ -38,11 +39,31 @@ class Protocol:
         self._statements = statements
         self._sessions = sessions
         self._kinds = list(kinds)
+        self._tenants = False
+        self._next_tenants = 0.0
 
     async def claim(self, count: int) -> list[Grant]:
         """Grants of due jobs. An empty answer means that nothing could be locked now, not that nothing is there."""
         rows, deadline = await self._grant("claim", count, {})
         return [Grant.from_row(row, deadline) for row in rows]
+
+    async def claim_of_tenants(self, count: int) -> list[Grant]:
+        """The same for jobs of tenants, within their caps."""
+        rows, deadline = await self._grant("claim_of_tenants", count, {})
+        return [Grant.from_row(row, deadline) for row in rows]
+
+    async def claim_overdue(self, count: int) -> list[Grant]:
+        """By age alone, for jobs that have been due for long."""
+        rows, deadline = await self._grant("claim_overdue", count, {"overdue": self._settings.overdue})
+        return [Grant.from_row(row, deadline) for row in rows]
+
+    async def has_tenants(self) -> bool:
+        """Whether any tenant may run jobs here; looked up every few seconds."""
+        if time.monotonic() >= self._next_tenants:
+            rows = await self._sessions.run(self._statements.text("has_tenants"), {})
+            self._tenants = bool(rows[0]["has_tenants"])
+            self._next_tenants = time.monotonic() + SECONDS_BETWEEN_TENANTS
+        return self._tenants
 
     async def take_over(self, count: int, held: Sequence[int]) -> list[Grant]:
         """Grants of jobs whose lease is over. Those that ended right there are not among them."""

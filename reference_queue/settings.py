@@ -35,6 +35,7 @@ class Settings:
     heartbeat_seconds: float
     poll_seconds: float
     longest_run_seconds: float
+    overdue_seconds: float
     deadline_seconds: float
     backoff_base_seconds: float
     backoff_cap_seconds: float
@@ -44,6 +45,10 @@ class Settings:
     @property
     def lease(self) -> timedelta:
         return timedelta(seconds=self.lease_seconds)
+
+    @property
+    def overdue(self) -> timedelta:
+        return timedelta(seconds=self.overdue_seconds)
 
     @property
     def longest_run(self) -> timedelta:
@@ -74,6 +79,7 @@ OPTIONS = (
     Option("heartbeat", ("QUEUE_HEARTBEAT",), None, "how often leases are renewed; left out, a third of the lease"),
     Option("poll", ("QUEUE_POLL",), "1s", "the longest an idle worker waits before it looks again"),
     Option("longest-run", ("QUEUE_LONGEST_RUN",), "1h", "no lease is renewed beyond this time after the claim"),
+    Option("overdue", ("QUEUE_OVERDUE",), "5min", "a job due for this long is claimed by age, whatever its priority"),
     Option(
         "deadline",
         ("QUEUE_DEADLINE",),
@@ -156,6 +162,7 @@ def from_options(given: Mapping[str, str | None], environment: Mapping[str, str]
         heartbeat_seconds=heartbeat,
         poll_seconds=duration("poll"),
         longest_run_seconds=longest_run,
+        overdue_seconds=duration("overdue"),
         deadline_seconds=duration("deadline"),
         backoff_base_seconds=duration("backoff-base"),
         backoff_cap_seconds=duration("backoff-cap"),

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import psycopg
@@ -23,15 +23,16 @@ from reference_queue.attempt import Attempt
 from reference_queue.grants import Grant
 from reference_queue.heartbeat import Heartbeat
 from reference_queue.held import Held
+from reference_queue.migrations import CURRENT
 from reference_queue.protocol import Protocol
 from reference_queue.sessions import NothingHappened, Sessions, Unknown, opened
 from reference_queue.settings import BadSetting, Settings, read
 from reference_queue.statements import MissingStatement, Statements
 
-SCHEMA_VERSION = 1
 MOST_SESSIONS = 4
 LONGEST_RECONNECT_SECONDS = 5.0
 TAKEOVERS_PER_LEASE = 8
+LOOKS_PER_OVERDUE = 10
 
 log = logging.getLogger("reference_queue")
 
@@ -58,6 +59,7 @@ class Worker:
         self._stopping = False
         self._next_takeover = 0.0
         self._idle_seconds = 0.0
+        self._looks = 0
 
     async def run(self) -> None:
         """Work until told to stop, then drain."""
@@ -125,11 +127,24 @@ class Worker:
             self._accept(taken, "taken_over")
             room -= len(taken)
             found = bool(taken)
-        if room and not self._stopping:
-            claimed = await self._protocol.claim(room)
+        for claim in await self._claims():
+            if room <= 0 or self._stopping:
+                break
+            claimed = await claim(room)
             self._accept(claimed, "claimed")
+            room -= len(claimed)
             found = found or bool(claimed)
         return found
+
+    async def _claims(self) -> Sequence[Callable[[int], Awaitable[list[Grant]]]]:
+        """What this look asks for, in turn. Jobs of tenants and the others take turns at being first."""
+        self._looks += 1
+        claims = [self._protocol.claim]
+        if await self._protocol.has_tenants():
+            claims.insert(self._looks % 2, self._protocol.claim_of_tenants)
+        if self._looks % LOOKS_PER_OVERDUE == 0:
+            claims.insert(0, self._protocol.claim_overdue)
+        return claims
 
     def _idle_wait(self) -> float:
         """From an eighth of the poll time up to all of it, doubling, less a random tenth: idle workers do not march in step."""
@@ -202,9 +217,9 @@ async def check_schema(sessions: Sessions, statements: Statements) -> None:
     except psycopg.errors.UndefinedTable:
         raise WrongSchema("there is no queue in this database: install its schema first") from None
     found = rows[0]["version"] if rows else None
-    if found != SCHEMA_VERSION:
+    if found != CURRENT:
         raise WrongSchema(
-            f"the queue's schema has version {found}, and this worker works on {SCHEMA_VERSION}: migrate first"
+            f"the queue's schema has version {found}, and this worker works on {CURRENT}: run reference-queue migrate"
         )
 
 

@@ -2,10 +2,18 @@
 -- what it returns has been claimed. The candidates are locked under the limit, inside a CTE: that way no plan can run the
 -- limit twice (a sub-select in IN can be), and no two claimers wait for each other. The n is written into the text, because
 -- with a bind parameter there the server would plan the statement anew each time.
+-- A job with a group key waits until those of its key that were added before it have ended; one that is paused or with a
+-- person holds its key. Jobs of tenants are claimed by claim_of_tenants.sql.
 with candidate as (
     select id, state
     from queue_job
-    where state in ('pending', 'retry') and run_at <= now() and kind = any (%(kinds)s::text[])
+    where state in ('pending', 'retry') and tenant is null and run_at <= now() and kind = any (%(kinds)s::text[])
+        and (group_key is null or not exists (
+            select from queue_job as before
+            where before.group_key = queue_job.group_key
+                and before.state in ('pending', 'retry', 'running', 'paused', 'reconcile')
+                and (before.id < queue_job.id or before.state = 'running')
+        ))
     order by priority, run_at, id
     limit 1 /* batch */
     for update skip locked

@@ -2,9 +2,10 @@
 -- No row comes back when the key is already there; the conflict waits for the other insert, so that answer is true even
 -- when the other one rolls back. Runs inside the caller's transaction when there is one.
 with added as (
-    insert into queue_job (operation_key, kind, priority, run_at, group_key, tenant, max_attempts)
+    insert into queue_job (operation_key, kind, priority, run_at, group_key, tenant, max_attempts, business_key)
     values (
-        %(key)s, %(kind)s, %(priority)s::int, coalesce(%(run_at)s::timestamptz, now()), %(group)s, %(tenant)s, %(max_attempts)s::int
+        %(key)s, %(kind)s, %(priority)s::int, coalesce(%(run_at)s::timestamptz, now()), %(group)s, %(tenant)s, %(max_attempts)s::int,
+        %(business_key)s
     )
     on conflict do nothing
     returning id, state, version

@@ -26,6 +26,8 @@ create table queue_job (
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     finished_at timestamptz,
+    permit integer,
+    business_key text,
     -- a hash index, because a key may be longer than a b-tree's entry can be; equality is checked on the key itself
     constraint operation_key_is_unique exclude using hash (operation_key with =),
     constraint operation_key_is_short check (octet_length(operation_key) between 1 and 8192),
@@ -34,5 +36,10 @@ create table queue_job (
     constraint attempts_are_bounded check (max_attempts >= 1 and attempts between 0 and max_attempts),
     constraint running_has_a_holder check ((state = 'running') = (lease_until is not null) and (state <> 'running' or worker_id is not null)),
     constraint group_key_is_short check (octet_length(group_key) between 1 and 1024),
-    constraint tenant_is_short check (octet_length(tenant) between 1 and 256)
+    constraint tenant_is_short check (octet_length(tenant) between 1 and 256),
+    -- without this, one row that may not be tried again would make every claim that meets it fail
+    constraint claimable_has_attempts_left check (state not in ('pending', 'retry') or attempts < max_attempts),
+    constraint running_of_a_tenant_has_a_permit check (state <> 'running' or tenant is null or permit is not null),
+    constraint business_key_is_short check (octet_length(business_key) between 1 and 1024),
+    constraint tenant_is_known foreign key (tenant) references queue_tenant
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500);

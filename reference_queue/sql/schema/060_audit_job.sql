@@ -1,1 +1,1 @@
-create index queue_audit_job on queue_audit (job_id, id);
+create index if not exists queue_audit_job on queue_audit (job_id, id);

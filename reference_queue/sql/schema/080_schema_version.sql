@@ -1,1 +1,1 @@
-insert into queue_schema (version) values (1);
+insert into queue_schema (version) values (2) on conflict do nothing;

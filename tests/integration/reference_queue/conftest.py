@@ -52,6 +52,7 @@ class Queue:
             "run_at": None,
             "group": None,
             "tenant": None,
+            "business_key": None,
             "max_attempts": 3,
             "body": None,
         }

@@ -1,0 +1,36 @@
+-- The claim, but by age alone, for jobs that have been due longer than a stated time. Each worker uses it for every tenth
+-- look, so that a stream of urgent jobs cannot starve the others: a job that is overdue and has m older ones before it is
+-- granted within 10 * (m + 1) looks.
+with candidate as (
+    select id, state
+    from queue_job
+    where state in ('pending', 'retry') and tenant is null and run_at <= now() - %(overdue)s::interval and kind = any (%(kinds)s::text[])
+        and (group_key is null or not exists (
+            select from queue_job as before
+            where before.group_key = queue_job.group_key
+                and before.state in ('pending', 'retry', 'running', 'paused', 'reconcile')
+                and (before.id < queue_job.id or before.state = 'running')
+        ))
+    order by run_at, id
+    limit 1 /* batch */
+    for update skip locked
+), granted as (
+    update queue_job as job
+    set state = 'running',
+        worker_id = %(worker)s,
+        granted_at = now(),
+        lease_until = now() + %(lease)s::interval,
+        version = job.version + 1,
+        attempts = job.attempts + 1,
+        updated_at = now()
+    from candidate
+    where job.id = candidate.id
+    returning job.*, candidate.state as from_state
+), audited as (
+    insert into queue_audit (job_id, from_state, to_state, version, worker_id, reason)
+    select id, from_state, state, version, worker_id, 'claimed'
+    from granted
+)
+select id, operation_key, kind, version, attempts, max_attempts, phase, remote_id, group_key, tenant, run_at, true as may_call
+from granted
+order by priority, run_at, id;

@@ -1,0 +1,2 @@
+-- Reads all rows, but beside reads and writes.
+alter table queue_job validate constraint running_of_a_tenant_has_a_permit;

@@ -1,2 +1,0 @@
--- Serves exactly the claim's predicate and order; finished jobs are not in it, however many there are.
-create index queue_job_candidate on queue_job (priority, run_at, id) where state in ('pending', 'retry');
