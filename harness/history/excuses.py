@@ -13,7 +13,7 @@ from harness.history.events import FaultLanded
 from harness.history.lease import Lease, lease_at
 from harness.history.story import Call, Job, Story, Transition
 
-_RESULTS = frozenset({"complete", "fail", "release"})
+_RESULTS = frozenset({"complete", "fail", "release", "retire"})
 _SHUTDOWN = frozenset({"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"})
 
 

@@ -52,7 +52,7 @@ def takeovers(story: Story, *, live: bool = False) -> Iterator[tuple[Job, int, T
             if earlier.same_holder(later) or (live and earlier.worker == later.worker):
                 continue
             span = [job.transitions[place] for place in job.span(index - 1)]
-            if any(t.same_holder(earlier) and t.change in {"complete", "fail", "release"} for t in span):
+            if any(t.same_holder(earlier) and t.change in {"complete", "fail", "release", "retire"} for t in span):
                 continue
             yield job, index, earlier, later
 
@@ -205,10 +205,10 @@ def _backend_ended_before_commit(story: Story) -> tuple[int, ...]:
     for entry in story.backends_ended:
         ended = entry.what
         for job in story.jobs.values():
-            committed = {t.moved.seq for t in job.transitions}
+            committed = {t.moved.xid for t in job.transitions}
             for notice in job.notices:
                 mine = notice.event.worker == ended.worker and notice.event.pid == ended.pid
-                if mine and notice.n < entry.n and notice.event.seq not in committed:
+                if mine and notice.n < entry.n and notice.event.xid not in committed:
                     return (notice.n, entry.n)
         for stand in story.reached:
             stood = stand.what
@@ -277,7 +277,7 @@ def reply_lost(change: str) -> StoryFact:
 
 def _late(story: Story, changes: frozenset[str]) -> tuple[int, ...]:
     for job, index, earlier, later in takeovers(story, live=True):
-        for attempt in job.attempts:
+        for attempt in [*job.attempts, *story.unnamed]:
             event = attempt.event
             tried = event.worker == earlier.worker and changes & set(event.changes)
             if tried and not attempt.moved and attempt.n > later.began:
@@ -300,6 +300,16 @@ def _abstained(
 ) -> tuple[int, ...]:
     """Entries that show the earlier holder alive and free to write after the takeover, and that it wrote nothing."""
     worker = story.worker(earlier.worker)
+    tried = [
+        attempt.n
+        for attempt in [*job.attempts, *story.unnamed]
+        if attempt.event.worker == worker.number and changes & set(attempt.event.changes) and attempt.n > later.began
+    ]
+    if tried:
+        return ()
+    gave_up = [entry.n for entry in story.saws if entry.what.what == GAVE_UP and entry.what.worker == worker.number]
+    if any(n > later.began for n in gave_up):
+        return (next(n for n in gave_up if n > later.began),)
     freed = [
         *(entry.n for entry in story.released if entry.what.worker == worker.number),
         *(entry.n for entry in worker.signals if entry.what.signal == "SIGCONT"),
@@ -311,12 +321,11 @@ def _abstained(
     died = next((i.died for i in worker.incarnations if i.died is not None and i.died > freed[0]), None)
     until = story.t(died) if died is not None else story.entries[-1].t
     lived_seconds = (until - story.t(freed[0])) / 1e9
-    tried = any(
-        attempt.event.worker == worker.number and changes & set(attempt.event.changes) and attempt.n > freed[0]
-        for attempt in job.attempts
-    )
-    return (freed[0],) if lived_seconds >= ABSTAINS_SECONDS and not tried else ()
+    return (freed[0],) if lived_seconds >= ABSTAINS_SECONDS else ()
 
+
+GAVE_UP = "gave up after resuming"
+"""What a scenario says it saw when a worker, free to act after the takeover, did nothing for a stated time, or exited."""
 
 ABSTAINS_SECONDS = 0.5
 """How long a worker must have run freely after the takeover before not writing counts as abstaining."""
@@ -437,10 +446,9 @@ skipped_locked_row: StoryFact = Fact("skipped the locked row", _skipped_locked_r
 
 def _rolled_back(story: Story) -> tuple[int, ...]:
     for job in story.jobs.values():
-        committed = {t.moved.seq for t in job.transitions} | {t.moved.xid for t in job.transitions}
+        committed = {t.moved.xid for t in job.transitions}
         for notice in job.notices:
-            lost = notice.event.change == "claim" and notice.event.seq not in committed
-            if lost and notice.event.xid not in committed:
+            if notice.event.change == "claim" and notice.event.xid not in committed:
                 later = next((g for g in job.grants if g.began > notice.n), None)
                 if later is not None:
                     return (notice.n, later.n)
@@ -503,7 +511,7 @@ def worker_died_times(times: int) -> StoryFact:
     """Worker processes died this many times in the play, all workers together."""
 
     def evidence(story: Story) -> tuple[int, ...]:
-        deaths = sorted(i.died for w in story.workers.values() for i in w.incarnations if i.died is not None)
+        deaths = sorted(i.fell for w in story.workers.values() for i in w.incarnations if i.fell is not None)
         return tuple(deaths[:times]) if len(deaths) >= times else ()
 
     return Fact(f"workers died {times} times" if times != 1 else "a worker died", evidence)

@@ -212,6 +212,11 @@ class Incarnation:
             return self.killed
         return self.exited
 
+    @property
+    def fell(self) -> int | None:
+        """Its death within the story: by a recorded SIGKILL or of itself. The closing of a play kills without a record."""
+        return self.exited if self.killed is None and self.code != -9 else self.killed
+
 
 @dataclass(slots=True)
 class Worker:
@@ -288,6 +293,7 @@ class Story:
         self._notices: dict[int, Notice] = {}
         self._keys_of_jobs: dict[str, str] = {}
         self._pids: dict[int, Session] = {}
+        self.unnamed: list[Attempt] = []  # attempts that name no job of ours, as far as is known
         self._by_id: list[tuple[int, Attempted, tuple[str | None, ...]]] = []
         self._unlinked: set[str] = set()
 
@@ -418,6 +424,8 @@ class Story:
                 self._job_of(key).attempts.append(Attempt(entry.n, attempted, key in touched))
         elif attempted.jobs:
             self._by_id.append((entry.n, attempted, touched))
+        else:
+            self.unnamed.append(Attempt(entry.n, attempted, attempted.moved > 0))
 
     def _called(self, entry: Entry, called: Called) -> None:
         incarnation = self.worker(called.worker).incarnation_at(entry.n)

@@ -53,7 +53,7 @@ def _started(story: Story, job: Job, index: int) -> bool:
         return True
     wrote = any(t.same_holder(grant) and t.change in {"complete", "fail"} for t in span)
     lives = story.worker(grant.worker).incarnations
-    died = any(life.died is not None and grant.incarnation in {0, life.number} for life in lives)
+    died = any(life.fell is not None and grant.incarnation in {0, life.number} for life in lives)
     return died and not wrote
 
 

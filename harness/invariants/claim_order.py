@@ -45,7 +45,6 @@ def claim_order(story: Story) -> Iterator[Finding | Unknown]:
 
 def _ranked(story: Story) -> Iterator[Finding]:
     priority = story.subject.order == "priority"
-    held = _held(story)
     waiting: list[_Waiting] = []
     claims: list[tuple[int, Rank, Job, Transition]] = []
     for job in story.jobs.values():
@@ -58,12 +57,14 @@ def _ranked(story: Story) -> Iterator[Finding]:
             if transition.change == "claim" and transition.notice is not None and transition.notice.after:
                 claims.append((transition.notice.after, rank, job, transition))
             new = transition.moved.new
-            if new is not None and new.state in {"pending", "retry"} and job.key not in held:
+            if new is not None and new.state in {"pending", "retry"}:
                 since = job.enqueued[0].n if transition.change == "enqueue" else transition.known_by
                 following = job.transitions[place + 1] if place + 1 < len(job.transitions) else None
                 until = following.moved.transaction_us if following is not None else NEVER
                 waiting.append(_Waiting(rank, since, until, new.run_at_us or 0, job.key))
-    yield from _passed_over(story, sorted(waiting, key=lambda w: w.since), sorted(claims, key=lambda c: c[0]))
+    claims.sort(key=lambda claim: claim[0])
+    held = _held(story, claims[-1][3].n if claims else 0)
+    yield from _passed_over(story, sorted((w for w in waiting if w.key not in held), key=lambda w: w.since), claims)
 
 
 def _passed_over(
@@ -98,8 +99,8 @@ def _rank(job: Job, transition: Transition, *, priority: bool) -> Rank | None:
     return None if number is None else (number, run_at or 0)
 
 
-def _held(story: Story) -> set[str]:
-    """Keys whose rows somebody may have locked without changing them."""
+def _held(story: Story, last: int) -> set[str]:
+    """Keys whose rows somebody may have locked, without changing them, before entry ``last``."""
     held = {stood.what.key for stood in story.reached} | {fault.what.key for fault in story.faults}
     held |= {seen.what.key for seen in story.saws}
     keys = {key for key in held if key is not None}
@@ -107,11 +108,10 @@ def _held(story: Story) -> set[str]:
         if job.rolled_back:
             keys.add(job.key)
     # A worker that was stopped with rows locked, or killed with them, may have held any row.
-    blind = any(
-        stood.what.key is None and stood.what.point in {"snapshot", "claimed", "committing"} for stood in story.reached
-    )
-    deaths = any(life.died is not None for worker in story.workers.values() for life in worker.incarnations)
-    if blind or deaths or story.backends_ended:
+    blind = any(stood.what.key is None and stood.what.point in {"claimed", "committing"} for stood in story.reached)
+    lives = [life for worker in story.workers.values() for life in worker.incarnations]
+    deaths = [life.died for life in lives if life.died is not None] + [ended.n for ended in story.backends_ended]
+    if blind or any(n < last for n in deaths):
         keys |= set(story.jobs)
     return keys
 

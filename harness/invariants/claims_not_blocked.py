@@ -4,6 +4,7 @@ Rule: DESIGN "Judging", blocked: judged only where the scenario holds a row, for
 lock on the whole table is not skipped by SKIP LOCKED and is reported apart. Source: V3, V6, bug zoo B03, B12.
 """
 
+import re
 from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
@@ -12,21 +13,25 @@ from harness.history.facts import on_table
 from harness.history.story import Story
 
 NAME = "claims_not_blocked"
+# The server shows a statement as it was sent, the wire records it without its literals: bring both down to the same.
+_VALUE = re.compile(r"'(?:[^']|'')*'|\$\d+|\b\d+(?:\.\d+)?\b|\?")
+_REMARK = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @invariant(serves=("Q7", "V3", "V6"), broken_queue="claim_without_skip_locked")
 def claims_not_blocked(story: Story) -> Iterator[Finding | Unknown]:
     """No claim waits behind a locked row."""
     told: set[int] = set()
+    claims = {_plain(statement) for statement in story.claim_statements}
     unknown: list[int] = []
     for entry in story.blocked:
         blocked = entry.what
         if on_table(blocked) or blocked.worker in told:
             continue
-        if not story.claim_statements:
+        if not claims:
             unknown.append(entry.n)
             continue
-        if blocked.statement not in story.claim_statements:
+        if _plain(blocked.statement) not in claims:
             continue
         told.add(blocked.worker)
         sentence = (
@@ -38,3 +43,7 @@ def claims_not_blocked(story: Story) -> Iterator[Finding | Unknown]:
         yield Unknown(
             "a statement waited behind a locked row, but which statements claim is not known", tuple(unknown[:3])
         )
+
+
+def _plain(statement: str) -> str:
+    return " ".join(_VALUE.sub("?", _REMARK.sub(" ", statement)).lower().split()).strip(" ;")

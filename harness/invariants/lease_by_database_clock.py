@@ -2,7 +2,7 @@
 
 Rule: brief to V7, Q10. The lease's end must lie after the transaction's start, and no later than the wall clock of the row's
 change plus the declared lease and a small tolerance for rounding. A lease from a worker's clock that is wrong falls outside.
-Judged for grants and renewals where the subject declares a lease and the clock "database".
+Judged for grants (a renewal may be a back-off) where the subject declares a lease and the clock "database".
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ def _applies(story: Story) -> str | None:
 
 @invariant(serves=("Q10", "V7"), broken_queue="lease_from_worker_clock", applies=_applies)
 def lease_by_database_clock(story: Story) -> Iterator[Finding | Unknown]:
-    """Every lease ends one lease length after its grant, by the database's clock."""
+    """Every granted lease ends one lease length after its grant, by the database's clock."""
     lease = story.subject.lease_seconds or 0.0
     allowed_us = round(lease * 1e6 + max(TOLERANCE_SECONDS, lease / 20) * 1e6)
     for job in story.jobs.values():
         for transition in job.transitions:
             moved = transition.moved
-            if moved.change not in {"claim", "renew"} or moved.worker == 0 or moved.new is None:
+            if moved.change != "claim" or moved.worker == 0 or moved.new is None:
                 continue
             until = moved.new.lease_us
             if until is None or moved.transaction_us < until <= moved.wall_us + allowed_us:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
+from harness.history.events import Called, Entry, Moved
 from harness.history.excuses import Repeat, repeats
 from harness.history.story import Job, Story
 
@@ -26,13 +27,16 @@ def no_double_execution(story: Story) -> Iterator[Finding | Unknown]:
                     yield _finding(story, job, repeat)
 
 
-def is_unexcused_duplicate(story: Story, key: str) -> Finding | None:
-    """The first duplicate of this job that nothing excuses, in a play that may still be going on.
+def is_unexcused_duplicate(story: Story, entry: Entry) -> Finding | None:
+    """The duplicate that nothing excuses, of the job that this entry is about, in a play that may still be going on.
 
-    None as long as truth has not shown every claim of the job that passed the wire: its excuse may lie in what is unread. Ask
-    again after each ``Called`` and each ``Moved`` of the key.
+    None as long as truth has not shown every claim of the job that passed the wire: its excuse may lie in what is unread. So
+    ask after each ``Called`` and each ``Moved``; any other entry is about nothing.
     """
-    job = story.job(key)
+    event = entry.what
+    if not isinstance(event, Called | Moved) or event.key is None:
+        return None
+    job = story.job(event.key)
     if job is None or len(job.calls) < 2 or story.unread_claim(job):
         return None
     if any(call.grant < 0 for call in job.calls):

@@ -104,7 +104,7 @@ def _holder_is_gone(story: Story, job: Job) -> bool:
     if not job.grants:
         return False
     worker = story.worker(job.grants[-1].worker)
-    end = story.entries[-1].n
+    end = story.waits[-1].n if story.waits else (job.final.n if job.final is not None else story.entries[-1].n)
     stopped = bool(worker.signals) and worker.signals[-1].what.signal == "SIGSTOP"
     return stopped or not worker.alive_at(end) or len(worker.incarnations) > 1
 
