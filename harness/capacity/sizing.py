@@ -49,7 +49,7 @@ from harness.contracts.problem import BadInput
 
 NEVER = "never drains"
 SHORT_SERVICE = Fraction(5, 1000)  # below it, claiming and completing a job weigh as much as the job
-MOST_SLOTS_FOR_WAITS = 200_000  # Erlang's recursion takes one step per slot
+MOST_SLOTS_FOR_WAITS = 20_000  # Erlang's recursion takes one step per slot
 AGE_POINTS = 4  # the age is told at 0, 1/4, 1/2, 3/4 and all of the drain
 EXACT = ("_per_second", "_seconds", "_ratio", "_share", "_cv2")  # what the names of exact quantities end with
 

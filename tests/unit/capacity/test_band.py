@@ -88,14 +88,14 @@ def test_a_first_passage_without_spread_is_its_mean() -> None:
 
 
 def test_simulated_drains_scatter_as_the_band_says() -> None:
-    result = bench.run(outages=200)
+    result = bench.run(outages=100)
     assert len(result["cases"]) == 5
     for case in result["cases"]:
         theory, simulated = case["theory"], case["simulated"]
         assert simulated["not_drained"] == 0
-        # Two hundred means are known to sd/14; a re-run of killed jobs and fresh starts move them by a few seconds more.
-        assert abs(simulated["mean_seconds"] - theory["mean_seconds"]) < 0.3 * theory["sd_seconds"] + 4, case
-        assert simulated["sd_seconds"] == pytest.approx(theory["sd_seconds"], rel=0.2), case
+        # The mean of a hundred is known to sd/10; a re-run of killed jobs and fresh starts move them by a few seconds more.
+        assert abs(simulated["mean_seconds"] - theory["mean_seconds"]) < 0.4 * theory["sd_seconds"] + 4, case
+        assert simulated["sd_seconds"] == pytest.approx(theory["sd_seconds"], rel=0.3), case
 
 
 @pytest.mark.slow
