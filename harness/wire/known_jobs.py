@@ -36,13 +36,14 @@ class KnownJobs:
     def key_of(self, job_id: str) -> str | None:
         return self._key_of.get(job_id)
 
-    def in_bind(self, body: bytes) -> Found:
-        """What a Bind's parameters name."""
-        if not self._keys:
-            return NOTHING
+    def in_bind(self, body: bytes) -> Found | None:
+        """What a Bind's parameters name; None when it has none, so that the statement's text may tell."""
+        parameters = bind_parameters(body)
+        if not parameters:
+            return None
         keys: dict[str, None] = {}
         jobs: dict[str, None] = {}
-        for value, binary in bind_parameters(body):
+        for value, binary in parameters:
             self._look(value, keys, jobs)
             if len(value) <= _LONGEST_ARRAY:
                 for element in _binary_array(value) if binary else _text_array(value):

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 from harness.contracts.problem import EnvironmentFailed
 from harness.history.recorder import PlayRecorder
+from harness.wire.conversation import Statement
 from harness.wire.holds import Ending, NoticeHold, NoticeView, ReplyHold, RequestHold, RequestView
 from harness.wire.known_jobs import KnownJobs
-from harness.wire.session import ClientSide, Session, Side, Statement
+from harness.wire.session import Session, Side
 from harness.wire.statements import StatementBook
 
 __all__ = ["KnownJobs", "Proxy"]
@@ -64,7 +65,7 @@ class Proxy:
 
     async def _listen(self, reserved: socket.socket) -> None:
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: ClientSide(self), sock=reserved, backlog=512
+            lambda: Session(self).client_side, sock=reserved, backlog=512
         )
 
     async def close(self) -> None:

@@ -1,211 +1,47 @@
-"""One connection of a worker: its two sockets, what it runs, what it is told, and where it is made to stand still.
+"""One connection of a worker: how it starts and ends, and where on the wire it is made to stand still.
 
-Bytes pass unread where nobody is interested; ``direct`` on a side means that nothing is armed and whole chunks go on.
 Everything that a chunk says is recorded before any byte of it is passed on: the order of events is the product's proof.
 """
 
 import asyncio
 import itertools
-import socket
 import struct
-from collections import deque
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
-from harness.history.events import Attempted, Noticed, SessionClosed, SessionOpened, Settled
+from harness.history.events import SessionClosed
+from harness.wire import conversation as said
 from harness.wire import framing
-from harness.wire.framing import IDLE, IN_TRANSACTION, Scanner, end_of, word_at
+from harness.wire.conversation import Conversation
+from harness.wire.framing import IDLE, IN_TRANSACTION, Scanner, end_of
 from harness.wire.holds import Ending, Hold, NoticeHold, NoticeView, ReplyHold, RequestView
-from harness.wire.known_jobs import NOTHING, Found, KnownJobs
 from harness.wire.link import Link
-from harness.wire.statements import StatementBook, fingerprint
+from harness.wire.sockets import ClientSide, ServerSide, end
 
 if TYPE_CHECKING:
     from harness.wire.proxy import Proxy
 
 Side = Literal["client", "server", "both"]
 
-_MOST_PORTALS = 4096
 _numbers = itertools.count(1)
-
-# Frontend messages.
-_QUERY, _PARSE, _BIND, _EXECUTE, _SYNC, _FLUSH = b"QPBESH"
-_CLOSE, _FUNCTION, _TERMINATE, _COPY_DONE, _COPY_FAIL = b"CFXcf"
-# Backend messages.
-_READY, _COMPLETE, _ERROR, _EMPTY, _SUSPENDED, _NOTICE, _KEY, _COPY_IN, _COPY_BOTH = b"ZCEIsNKGW"
-
-
-class Statement:
-    """One SQL text. Its fingerprint is worked out when first asked for: most runs of most statements never ask."""
-
-    __slots__ = ("_changes", "_fingerprint", "_found", "_found_version", "_text", "_version", "plain", "sql_bytes")
-
-    def __init__(self, sql: bytes) -> None:
-        self.sql_bytes = sql
-        self._text: str | None = None
-        self._fingerprint: str | None = None
-        self._changes: tuple[str, ...] = ()
-        self._version = -1
-        self._found = NOTHING
-        self._found_version = -1
-        self.plain = Running(self)
-
-    @property
-    def sql(self) -> str:
-        if self._text is None:
-            self._text = self.sql_bytes.decode("utf-8", "replace")
-        return self._text
-
-    @property
-    def fingerprint(self) -> str:
-        if self._fingerprint is None:
-            self._fingerprint = fingerprint(self.sql)
-        return self._fingerprint
-
-    def changes(self, book: StatementBook) -> tuple[str, ...]:
-        if self._version != book.version:
-            self._changes = () if book.empty else book.changes(self.fingerprint)
-            self._version = book.version
-        return self._changes
-
-    def literals(self, known: KnownJobs) -> Found:
-        if self._found_version != known.version:
-            self._found = known.in_text(self.sql)
-            self._found_version = known.version
-        return self._found
-
-
-class Running:
-    """A statement with what its parameters name, on its way through the server."""
-
-    __slots__ = ("found", "statement")
-
-    def __init__(self, statement: Statement, found: Found = NOTHING) -> None:
-        self.statement = statement
-        self.found = found
-
-
-# What the server still has to answer, in order: a Query (ends with ReadyForQuery), an Execute, a Sync. A COPY_END stands
-# for a CopyDone or CopyFail that was sent before the server asked for data.
-_Awaited = tuple[str, Running]
-_UNKNOWN = Running(Statement(b""))
-_CALL = Running(Statement(b"function call"))
-_SYNCED: _Awaited = ("sync", _UNKNOWN)
-_COPY_END: _Awaited = ("copy end", _UNKNOWN)
-
-
-class ClientSide(asyncio.Protocol):
-    """The worker's socket."""
-
-    def __init__(self, proxy: "Proxy") -> None:
-        self.direct = False
-        self.session = Session(proxy, self)
-        self._feed = self.session.front.feed
-        self._sent = self.session.sent
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.session.client_connected(cast("asyncio.Transport", transport))
-
-    def data_received(self, data: bytes) -> None:
-        if not self.direct:
-            self.session.to_server.put(data)
-            return
-        data, marks = self._feed(data)
-        for at in marks:
-            self._sent(data, at)
-        if data:
-            self.session.write_server(data)
-
-    def eof_received(self) -> None:
-        self.session.client_lost()
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self.session.client_lost(gone=True)
-
-    def pause_writing(self) -> None:
-        self.session.client_full(full=True)
-
-    def resume_writing(self) -> None:
-        self.session.client_full(full=False)
-
-
-class ServerSide(asyncio.Protocol):
-    """Our socket to PostgreSQL on the worker's behalf."""
-
-    def __init__(self, session: "Session") -> None:
-        self.direct = False
-        self.session = session
-        self._feed = session.back.feed
-        self._answered = session.answered
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.session.server_connected(self, cast("asyncio.Transport", transport))
-
-    def data_received(self, data: bytes) -> None:
-        session = self.session
-        if not self.direct:
-            session.to_client.put(data)
-            return
-        data, marks = self._feed(data)
-        ours = [at for at in marks if self._answered(data, at)]
-        if ours:
-            data = _without(data, ours)
-        if data:
-            session.write_client(data)
-
-    def eof_received(self) -> None:
-        self.session.server_lost()
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self.session.server_lost(gone=True)
-
-    def pause_writing(self) -> None:
-        self.session.server_full(full=True)
-
-    def resume_writing(self) -> None:
-        self.session.server_full(full=False)
-
-
-def _without(data: bytes, messages: Sequence[int]) -> bytes:
-    """The chunk without the whole messages that begin at these offsets."""
-    kept, at = [], 0
-    for start in messages:
-        kept.append(data[at:start])
-        at = end_of(data, start)
-    kept.append(data[at:])
-    return b"".join(kept)
-
-
-def _end(transport: asyncio.Transport | None, ending: Ending) -> None:
-    """End a connection: "close" delivers what is buffered and says goodbye, "reset" does neither."""
-    if transport is None:
-        return
-    if ending == "close":
-        transport.close()
-        return
-    connection = transport.get_extra_info("socket")
-    if connection is not None and not transport.is_closing():
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
 
 
 class Session:
     """A worker's connection. ``status`` is what the last ReadyForQuery said: I, T or E; "" before the first."""
 
-    def __init__(self, proxy: "Proxy", client: ClientSide) -> None:
+    def __init__(self, proxy: "Proxy") -> None:
         self._proxy = proxy
         self.id = 0  # given with the start-up packet
         self.worker = proxy.worker
         self.pid = 0
         self.app = ""
-        self.opened = False
         self.closed_by: str | None = None
         self.declined = False  # encryption was asked for and declined, nothing came since
         self.front = Scanner(framing.FRONT)
         self.back = Scanner(framing.BACK)
         self.to_server = Link(self._client_bytes, self.refresh, cut=proxy.is_cut, delay_seconds=proxy.delay_seconds)
         self.to_client = Link(self._server_bytes, self.refresh, cut=proxy.is_cut, delay_seconds=proxy.delay_seconds)
-        self._client_side = client
+        self.talk = Conversation(self, proxy)
+        self.client_side = ClientSide(self)
         self._server_side: ServerSide | None = None
         self._client: asyncio.Transport | None = None
         self._server: asyncio.Transport | None = None
@@ -214,22 +50,7 @@ class Session:
         self._startup = b""
         self._started = False
         self._connecting: asyncio.Task[None] | None = None
-        self._terminated = False
-        self._ready = 0
-        # What runs.
-        self._statements: dict[bytes, Statement] = {}
-        self._portals: dict[bytes, Running] = {}
-        self._awaited: deque[_Awaited] = deque()
-        self._skipping = False  # the server ignores everything until a Sync
-        self._copying_in = False
-        self._moved = 0  # notices within the statement that runs
-        self._tags: list[str] = []  # of the Query that runs
-        self._sqlstate: str | None = None
-        self._last = _UNKNOWN
-        self._unsettled = False
-        # Of the transaction and of the cycle up to the next ReadyForQuery.
-        self._last_tag = b""
-        self._failed = False
+        # Wanted changes of the transaction, and those that have become durable.
         self._wanted: dict[ReplyHold, NoticeView] = {}
         self._durable: dict[ReplyHold, NoticeView] = {}
         # Where it stands still.
@@ -248,7 +69,12 @@ class Session:
 
     @property
     def status(self) -> str:
-        return chr(self._ready) if self._ready else ""
+        return chr(self.talk.status) if self.talk.status else ""
+
+    @property
+    def opened(self) -> bool:
+        """Whether it was ever ready."""
+        return bool(self.talk.status)
 
     @property
     def open(self) -> bool:
@@ -258,8 +84,8 @@ class Session:
     @property
     def running(self) -> str:
         """The text of the statement that the server is busy with, or ""."""
-        head = self._head()
-        return head[1].statement.sql if head else ""
+        running = self.talk.running
+        return running.statement.sql if running else ""
 
     @property
     def has_held(self) -> bool:
@@ -278,13 +104,13 @@ class Session:
         while not self._started and self._connecting is None:
             if self._startup[:1] == bytes([framing.TLS_HANDSHAKE]):
                 self.declined = True
-                _end(self._client, "close")
+                end(self._client, "close")
                 return
             if len(self._startup) < 8:
                 return
             length, code = struct.unpack_from("!II", self._startup)
             if not 8 <= length <= framing.LONGEST_STARTUP:
-                _end(self._client, "close")
+                end(self._client, "close")
                 return
             if len(self._startup) < length:
                 return
@@ -309,11 +135,11 @@ class Session:
             await self._proxy.connect_upstream(lambda: ServerSide(self))
         except OSError:
             self._server_gone = True
-            _end(self._client, "reset")
+            end(self._client, "reset")
             self._forget()
             return
         if self._server is None or self._client_gone:
-            _end(self._server, "reset")
+            end(self._server, "reset")
             return
         self._server.write(packet)
         self._started = True
@@ -341,7 +167,7 @@ class Session:
             pass  # the server is gone: nothing to cancel
         finally:
             self._server_gone = True
-            _end(self._client, "close")
+            end(self._client, "close")
 
     def server_connected(self, side: ServerSide, transport: asyncio.Transport) -> None:
         self._server_side, self._server = side, transport
@@ -351,7 +177,7 @@ class Session:
         proxy = self._proxy
         if self._server_side is None or not self._started:
             return
-        self._client_side.direct = (
+        self.client_side.direct = (
             self.to_server.clear and self._gate is None and not self._undecided and not proxy.request_holds
         )
         self._server_side.direct = self.to_client.clear and self._withheld is None and not proxy.reply_holds
@@ -384,7 +210,7 @@ class Session:
         """One message (``whole``) or bytes of no interest: pass it on or hold it."""
         if self._gate is not None:
             self._queue.append((piece, whole))
-            if not self._struck and self._noticed and not self._will_be_ready():
+            if not self._struck and self._noticed and not self.talk.will_be_ready:
                 self._strike_or_pass(self._noticed)
         elif self._undecided:
             self._queue.append((piece, whole))
@@ -397,60 +223,44 @@ class Session:
 
     def _pass(self, piece: bytes, *, whole: bool) -> None:
         if whole:
-            self.sent(piece, 0)
+            self.talk.sent(piece, 0)
         self.write_server(piece)
-
-    def _will_be_ready(self) -> bool:
-        """Whether the server will say ReadyForQuery without anything more from the client."""
-        return any(kind in {"query", "sync"} for kind, _ in self._awaited)
 
     def _stops(self, piece: bytes) -> bool:
         """Whether this message must wait: a hold wants it, or it is a Parse and only the Bind can tell."""
-        kind = piece[0]
-        if kind == _PARSE:
-            statement = self._parsed(piece, 0)
-            if not self._wants(RequestView(self, statement.sql, statement.fingerprint, *self._unbound(statement))):
-                self._undecided = True
+        view = self.talk.view(piece)
+        if view is None:
+            return False
+        stopped = self._wants(view)
+        if not view.bound:
+            self._undecided = not stopped
             self.refresh()
             return True
-        if kind == _QUERY:
-            stopped = self._wants(self._view(self._queried(piece, 0)))
-        elif kind == _BIND:
-            stopped = self._wants(self._view(self._bound(piece, 0)[1]))
-        else:
-            return False
         if not stopped:
             self._pardoned = None
         return stopped
 
-    def _unbound(
-        self, statement: Statement
-    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], bool, KnownJobs]:
-        return statement.changes(self._proxy.book), (), (), False, self._proxy.known
-
     def _decide(self, piece: bytes) -> None:
         """A Parse waits. A Bind decides; a Sync or Flush means that the client waits for the Parse alone."""
         kind = piece[0]
-        if kind == _PARSE:
-            statement = self._parsed(piece, 0)
-            self._wants(RequestView(self, statement.sql, statement.fingerprint, *self._unbound(statement)))
-        elif kind == _BIND and self._wants(self._view(self._bound(piece, 0)[1])):
-            pass
-        elif kind in {_BIND, _SYNC, _FLUSH, _TERMINATE, _QUERY}:
-            self._undecided = False
-            self._pardoned = None
-            queue, self._queue = self._queue, []
-            for number, (waiting, whole) in enumerate(queue):
-                if number == len(queue) - 1 and kind == _QUERY:
-                    self._request(waiting, whole=whole)
-                else:
-                    self._pass(waiting, whole=whole)
-            self.refresh()
-
-    def _view(self, running: Running) -> RequestView:
-        statement = running.statement
-        changes = statement.changes(self._proxy.book)
-        return RequestView(self, statement.sql, statement.fingerprint, changes, *running.found, True, self._proxy.known)
+        if kind in {said.PARSE, said.BIND}:
+            view = self.talk.view(piece)
+            assert view is not None
+            if self._wants(view) or kind == said.PARSE:
+                return
+        elif kind not in {said.SYNC, said.FLUSH, said.TERMINATE, said.QUERY}:
+            return
+        self._undecided = False
+        self._pardoned = None
+        queue, self._queue = self._queue, []
+        last = queue.pop()
+        for waiting, whole in queue:
+            self._pass(waiting, whole=whole)
+        if kind == said.QUERY:
+            self._request(last[0], whole=True)
+        else:
+            self._pass(last[0], whole=True)
+        self.refresh()
 
     def _wants(self, view: RequestView) -> bool:
         """Whether an armed hold wants this statement; if so the session stands there from now on."""
@@ -498,66 +308,6 @@ class Session:
             self._request(piece, whole=whole)
         self.refresh()
 
-    def sent(self, data: bytes, at: int) -> None:
-        """A whole message goes to the server: keep in mind what it will answer."""
-        kind = data[at]
-        if kind == _SYNC:
-            self._skipping = False
-            if not self._copying_in:  # the server ignores a Sync while it takes data
-                self._awaited.append(_SYNCED)
-        elif kind == _PARSE:
-            self._parsed(data, at)
-        elif kind == _BIND:
-            name, running = self._bound(data, at)
-            self._portals[name] = running
-            if len(self._portals) > _MOST_PORTALS:
-                del self._portals[next(iter(self._portals))]
-        elif kind == _EXECUTE:
-            if not self._skipping:
-                self._awaited.append(("execute", self._portals.get(word_at(data, at + 5), _UNKNOWN)))
-        elif kind == _QUERY:
-            if not self._skipping:
-                self._awaited.append(("query", self._queried(data, at)))
-        elif kind == _CLOSE:
-            named = self._statements if data[at + 5 : at + 6] == b"S" else self._portals
-            named.pop(word_at(data, at + 6), None)
-        elif kind in {_COPY_DONE, _COPY_FAIL}:
-            if self._copying_in:
-                self._copying_in = False
-            else:
-                self._awaited.append(_COPY_END)
-        elif kind == _FUNCTION:
-            if not self._skipping:
-                self._awaited.append(("query", _CALL))
-        elif kind == _TERMINATE:
-            self._terminated = True
-
-    def _parsed(self, data: bytes, at: int) -> Statement:
-        name = word_at(data, at + 5)
-        statement = self._proxy.statement(word_at(data, at + 6 + len(name)))
-        self._statements[name] = statement
-        return statement
-
-    def _bound(self, data: bytes, at: int) -> tuple[bytes, Running]:
-        name = word_at(data, at + 5)
-        statement = self._statements.get(word_at(data, at + 6 + len(name)), _UNKNOWN.statement)
-        if not self._interested(statement):
-            return name, statement.plain
-        keys, jobs = self._proxy.known.in_bind(data[at + 5 : end_of(data, at)])
-        more_keys, more_jobs = statement.literals(self._proxy.known)
-        found = (tuple(dict.fromkeys(keys + more_keys)), tuple(dict.fromkeys(jobs + more_jobs)))
-        return name, Running(statement, found)
-
-    def _queried(self, data: bytes, at: int) -> Running:
-        statement = self._proxy.statement(data[at + 5 : end_of(data, at) - 1])
-        if not self._interested(statement):
-            return statement.plain
-        return Running(statement, statement.literals(self._proxy.known))
-
-    def _interested(self, statement: Statement) -> bool:
-        proxy = self._proxy
-        return proxy.learning or proxy.armed or bool(statement.changes(proxy.book))
-
     # ---------------------------------------------------------------- the server's messages
 
     def write_client(self, data: bytes) -> None:
@@ -576,9 +326,9 @@ class Session:
                 self._reply(data[at:mark])
             at = end_of(data, mark)
             self._consider_withholding()
-            if not self.answered(data, mark):
+            if not self.talk.answered(data, mark):
                 self._reply(data[mark:at])
-            if data[mark] == _READY:
+            if data[mark] == said.READY:
                 self._after_ready()
         if at < len(data):
             self._reply(data[at:])
@@ -594,13 +344,43 @@ class Session:
         """Withhold from here on if a reply hold wants the statement that is being answered, or the transaction it is in."""
         if self._withheld is not None or not self._proxy.reply_holds:
             return
-        head = self._head()
+        running = self.talk.running
         if any(
-            hold.armed and (hold in self._wanted or (head is not None and hold.candidate(self._view(head[1]))))
+            hold.armed and (hold in self._wanted or (running is not None and hold.candidate(self.talk.seen(running))))
             for hold in self._proxy.reply_holds
         ):
             self._withheld = []
             self.refresh()
+
+    def has_noticed(self, view: NoticeView) -> None:
+        """A row change was announced: prepare the holds that want it."""
+        for hold in self._proxy.notice_holds:
+            if self._gate is None and hold.armed and hold.wanted(view):
+                self._gate, self._noticed = hold, view
+                self.refresh()
+        for lost in self._proxy.reply_holds:
+            if lost.armed and lost not in self._wanted and lost.wanted(view):
+                self._wanted[lost] = view
+
+    def has_committed(self) -> None:
+        """The server said COMMIT: what was wanted in the transaction is durable."""
+        self._durable |= self._wanted
+        self._wanted = {}
+
+    def is_ready(self, status: int, *, kept: bool) -> None:
+        """The server is ready, which is not passed on yet; ``kept`` says that nothing failed or was rolled back."""
+        if status == IDLE:
+            if kept:
+                self.has_committed()
+            self._wanted = {}
+        if self._gate is not None and not self._struck and self._noticed is not None:
+            if status == IN_TRANSACTION:
+                self._strike_or_pass(self._noticed)
+            else:
+                assert isinstance(self._gate, NoticeHold)
+                self._gate.miss()
+                self._proxy.holds_changed()
+                self._open_gate()
 
     def _after_ready(self) -> None:
         """The server is ready: a reply that is withheld is either lost for good or delivered."""
@@ -624,158 +404,7 @@ class Session:
         if withheld:
             self.write_client(b"".join(withheld))
         if self._server_end_waits:
-            _end(self._client, "close")
-
-    def _head(self) -> _Awaited | None:
-        """The statement that the server is answering, or None."""
-        awaited = self._awaited
-        while awaited and awaited[0] is _COPY_END:
-            awaited.popleft()
-        return awaited[0] if awaited and awaited[0] is not _SYNCED else None
-
-    def answered(self, data: bytes, at: int) -> bool:
-        """A whole message came from the server: record what it says. True when it is ours and not for the client."""
-        kind = data[at]
-        if kind == _READY:
-            self._is_ready(data[end_of(data, at) - 1])
-        elif kind in {_COMPLETE, _EMPTY, _SUSPENDED}:
-            self._completed(data[at + 5 : end_of(data, at) - 1] if kind == _COMPLETE else b"")
-        elif kind == _NOTICE:
-            said = framing.announcement(data[at + 4 : end_of(data, at)])
-            if said is not None:
-                self._announced(said)
-                return True
-        elif kind == _ERROR:
-            self._has_failed(framing.sqlstate(data[at + 5 : end_of(data, at)]))
-        elif kind == _KEY and end_of(data, at) >= at + 9:
-            self.pid = framing.int_at(data, at + 5)
-        elif kind in {_COPY_IN, _COPY_BOTH}:
-            self._takes_data()
-        return False
-
-    def _is_ready(self, status: int) -> None:
-        self._ready = status
-        if not self.opened:
-            self.opened = True
-            self._proxy.opened += 1
-            self._proxy.recorder.record(SessionOpened(self.id, self.worker, self.pid, self.app))
-            return
-        awaited = self._awaited
-        while awaited:
-            kind, running = awaited.popleft()
-            if kind == "query":
-                self._finish(running, "; ".join(self._tags), self._sqlstate)
-                self._tags.clear()
-                self._sqlstate = None
-                break
-            if kind == "sync":
-                break
-        if status == IDLE:
-            if self._wanted:
-                if not self._failed and self._last_tag != b"ROLLBACK":
-                    self._durable |= self._wanted
-                self._wanted = {}
-            if self._unsettled:
-                self._unsettled = False
-                self._proxy.recorder.record(Settled(self.id, self.worker, self.pid))
-        self._failed = False
-        self._last_tag = b""
-        if self._gate is not None and not self._struck and self._noticed is not None:
-            if status == IN_TRANSACTION:
-                self._strike_or_pass(self._noticed)
-            else:
-                assert isinstance(self._gate, NoticeHold)
-                self._gate.miss()
-                self._proxy.holds_changed()
-                self._open_gate()
-
-    def _completed(self, tag: bytes) -> None:
-        self._last_tag = tag
-        if tag == b"COMMIT" and self._wanted:
-            self._durable |= self._wanted
-            self._wanted = {}
-        head = self._head()
-        if head is None:
-            return
-        kind, running = head
-        if kind == "query":
-            self._tags.append(tag.decode("utf-8", "replace"))
-            return
-        self._awaited.popleft()
-        self._finish(running, tag.decode("utf-8", "replace"), None)
-
-    def _has_failed(self, sqlstate: str) -> None:
-        self._failed = True
-        self._copying_in = False
-        head = self._head()
-        if head is not None and head[0] == "query":
-            self._sqlstate = sqlstate
-            return
-        if head is not None:
-            self._finish(head[1], "", sqlstate)
-        while self._awaited and self._awaited[0] is not _SYNCED:
-            self._awaited.popleft()
-        self._skipping = not self._awaited and self.opened
-
-    def _takes_data(self) -> None:
-        """The server wants COPY data. A Sync that it meets before the data's end is ignored and never answered."""
-        awaited = self._awaited
-        if self._head() is None:
-            return
-        first, rest = awaited[0], deque(itertools.islice(awaited, 1, None))
-        while rest and rest[0] is _SYNCED:
-            rest.popleft()
-        if rest and rest[0] is _COPY_END:
-            rest.popleft()
-        else:
-            self._copying_in = True
-        self._awaited = deque([first, *rest])
-
-    def _finish(self, running: Running, tag: str, sqlstate: str | None) -> None:
-        self._last = running
-        changes = running.statement.changes(self._proxy.book)
-        moved, self._moved = self._moved, 0
-        if changes:
-            self._unsettled = True
-            keys, jobs = running.found
-            self._proxy.recorder.record(
-                Attempted(
-                    self.id,
-                    self.worker,
-                    self.pid,
-                    changes,
-                    running.statement.fingerprint,
-                    moved,
-                    tag,
-                    sqlstate,
-                    keys,
-                    jobs,
-                )
-            )
-
-    def _announced(self, said: framing.Announcement) -> None:
-        head = self._head()
-        statement = (head[1] if head else self._last).statement
-        proxy = self._proxy
-        if proxy.learning:
-            proxy.book.learn(statement.fingerprint, said.change)
-        self._moved += 1
-        self._unsettled = True
-        proxy.recorder.record(
-            Noticed(self.id, self.worker, self.pid, said.xid, said.seq, said.change, said.key, statement.fingerprint)
-        )
-        if not proxy.armed:
-            return
-        view = NoticeView(
-            self, said.seq, said.xid, said.change, said.key, said.job, statement.sql, statement.fingerprint
-        )
-        for hold in proxy.notice_holds:
-            if self._gate is None and hold.armed and hold.wanted(view):
-                self._gate, self._noticed = hold, view
-                self.refresh()
-        for lost in proxy.reply_holds:
-            if lost.armed and lost not in self._wanted and lost.wanted(view):
-                self._wanted[lost] = view
+            end(self._client, "close")
 
     # ---------------------------------------------------------------- the ends
 
@@ -796,11 +425,11 @@ class Session:
         self._undecided = self._struck = False
         if self._connecting is not None and not self._started and self.id:
             self._connecting.cancel()
-        _end(self._server, "close")
+        end(self._server, "close")
 
     def server_lost(self, *, gone: bool = False) -> None:
         """The server's socket has ended (``gone``: is closed for good)."""
-        self._closed("client" if self._terminated else "server")
+        self._closed("client" if self.talk.terminated else "server")
         if not self._server_gone:
             self._server_gone = True
             self.to_client.put(None)
@@ -820,8 +449,7 @@ class Session:
             return
         self.closed_by = by
         if self.opened:
-            if self._sqlstate is not None and (head := self._head()) is not None:  # the server's last word
-                self._finish(head[1], "; ".join(self._tags), self._sqlstate)
+            self.talk.last_words()
             self._proxy.recorder.record(SessionClosed(self.id, self.worker, self.pid, by))
 
     def _forget(self) -> None:
@@ -841,12 +469,12 @@ class Session:
             self._gate = self._noticed = None
             self._undecided = self._struck = False
             self._withheld = self._lost_by = None
-            _end(self._client, ending)
+            end(self._client, ending)
         if side != "client":
             self._server_gone = True
             if self._connecting is not None and not self._started:
                 self._connecting.cancel()
-            _end(self._server, ending)
+            end(self._server, ending)
 
     # ---------------------------------------------------------------- backpressure
 

@@ -79,9 +79,21 @@ def fingerprint(sql: str) -> str:
 
 
 def literals(sql: str) -> list[str]:
-    """The contents of the statement's string and number literals, in order."""
-    return [text for kind, text in _tokens(sql) if kind in {"string", "number"}]
+    """The contents of the literals that may name a row: strings, and numbers that are compared, passed or listed.
 
+    The numbers of ``limit 1`` or ``attempts + 1`` name nothing.
+    """
+    found: list[str] = []
+    before = ""
+    for kind, text in _tokens(sql):
+        if kind == "string" or (kind == "number" and _NAMES.search(before)):
+            found.append(text)
+        if kind != "space":
+            before = (before + text)[-2:] if kind == "other" else ""
+    return found
+
+
+_NAMES = re.compile(r"(?:[(\[,]|(?<![<>!])=|=>)\Z")
 
 # One statement that only opens, ends or marks a transaction. A deferred trigger may announce inside it, yet it is nobody's claim.
 _CONTROL = re.compile(

@@ -12,6 +12,7 @@ from pathlib import Path
 import asyncpg
 import psycopg
 import pytest
+from psycopg import sql
 
 from harness.history.events import Attempted, Noticed, SessionClosed, SessionOpened, Settled
 from tests.integration.wire.conftest import Wired
@@ -241,12 +242,53 @@ def test_a_client_that_insists_on_tls_is_recognised(on_the_wire: Story) -> None:
     on_the_wire(story)
 
 
-def test_passwords_pass_unread(on_the_wire: Story) -> None:
+def test_a_failed_login_is_told_and_opens_no_session(on_the_wire: Story) -> None:
     async def story(wired: Wired) -> None:
-        await wired.look("select set_config('password_encryption', 'scram-sha-256', false)")
         with pytest.raises(psycopg.OperationalError, match="does not exist"):
             await psycopg.AsyncConnection.connect(wired.via.at("no_such_database").dsn())
         assert wired.events_of(SessionOpened) == []
+
+    on_the_wire(story)
+
+
+async def _log_in_until_refused(dsn: str) -> None:
+    """The server takes a moment to read its new rules."""
+    async with asyncio.timeout(10):
+        while True:
+            await (await psycopg.AsyncConnection.connect(dsn)).close()
+
+
+def test_scram_passes_unread(on_the_wire: Story) -> None:
+    """The server's rules of entry are rewritten for one role, and put back."""
+    rules = "select pg_read_file(current_setting('hba_file'))"
+
+    async def write(wired: Wired, text: str) -> None:
+        async with await psycopg.AsyncConnection.connect(wired.direct.dsn(), autocommit=True) as connection:
+            await connection.execute("create temp table rule (n serial, line text)")
+            async with connection.cursor() as cursor, cursor.copy("copy rule (line) from stdin") as copying:
+                for line in text.splitlines():
+                    await copying.write_row((line,))
+            file = await (await connection.execute("select current_setting('hba_file')")).fetchone()
+            assert file is not None
+            order = sql.SQL("copy (select line from rule order by n) to {}").format(sql.Literal(file[0]))
+            await connection.execute(order)
+            await connection.execute("select pg_reload_conf()")
+
+    async def story(wired: Wired) -> None:
+        before = await wired.look(rules)
+        async with await psycopg.AsyncConnection.connect(wired.direct.dsn(), autocommit=True) as connection:
+            await connection.execute("set password_encryption = 'scram-sha-256'")
+            await connection.execute("create role guarded login password 'right'")
+        try:
+            await write(wired, f"host all guarded 127.0.0.1/32 scram-sha-256\n{before}")
+            with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+                await _log_in_until_refused(wired.via.as_user("guarded", "wrong").dsn())
+            async with await psycopg.AsyncConnection.connect(wired.via.as_user("guarded", "right").dsn()) as guarded:
+                assert await (await guarded.execute("select current_user::text")).fetchone() == ("guarded",)
+        finally:
+            await write(wired, before)
+            async with await psycopg.AsyncConnection.connect(wired.direct.dsn(), autocommit=True) as connection:
+                await connection.execute("drop role guarded")
 
     on_the_wire(story)
 

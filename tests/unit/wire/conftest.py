@@ -10,7 +10,8 @@ import pytest
 from harness.wire.framing import message
 from harness.wire.known_jobs import KnownJobs
 from harness.wire.proxy import Proxy
-from harness.wire.session import ClientSide, ServerSide, Session
+from harness.wire.session import Session
+from harness.wire.sockets import ServerSide
 from harness.wire.statements import StatementBook
 
 BODY = b"\x00\x03\x00\x00user\0me\0application_name\0app\0\0"
@@ -77,7 +78,7 @@ class Wire:
         self.proxy = OfflineProxy(3, "nowhere", 0, Recorder(self.log), self.book, self.known)
 
     async def connect(self, startup: bytes = STARTUP, greeting: bytes = GREETING) -> None:
-        self.client = ClientSide(self.proxy)
+        self.client = Session(self.proxy).client_side
         self.client_transport = Transport("client", self.log)
         self.client.connection_made(self.client_transport)
         self.client.data_received(startup)

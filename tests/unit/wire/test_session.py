@@ -194,7 +194,7 @@ def test_the_sync_that_copy_swallows_is_not_waited_for(wire: Wire) -> None:
         wire.client.data_received(extended(CLAIM, b"me", b"17") + SYNC)
         wire.server.data_received(complete("UPDATE 1") + READY)
         assert [each.tag for each in wire.events_of(Attempted)] == ["UPDATE 1"]
-        assert not wire.session._awaited
+        assert wire.session.talk.quiet
 
     asyncio.run(play())
 
@@ -204,13 +204,13 @@ def test_a_copy_sent_without_waiting_and_one_that_fails_leave_nothing_behind(wir
         await wire.connect()
         wire.client.data_received(query("copy x from stdin") + message(b"d", b"1\n") + message(b"c", b""))
         wire.server.data_received(message(b"G", b"\0\0\0") + complete("COPY 1") + READY)
-        assert not wire.session._awaited
+        assert wire.session.talk.quiet
         wire.client.data_received(query("copy x from stdin"))
         wire.server.data_received(message(b"G", b"\0\0\0") + error("22P02") + READY)
         wire.client.data_received(message(b"c", b"") + query("select 1"))
         assert wire.session.running == "select 1"
         wire.server.data_received(complete("SELECT 1") + READY)
-        assert not wire.session._awaited
+        assert wire.session.talk.quiet
 
     asyncio.run(play())
 
@@ -251,10 +251,10 @@ def test_a_latin1_notice_is_understood(wire: Wire) -> None:
 
 def test_a_client_that_leaves_after_a_refused_encryption_is_remembered(wire: Wire) -> None:
     async def play() -> None:
-        from harness.wire.session import ClientSide
+        from harness.wire.session import Session
         from tests.unit.wire.conftest import Transport
 
-        side = ClientSide(wire.proxy)
+        side = Session(wire.proxy).client_side
         side.connection_made(Transport("client", wire.log))
         side.data_received(struct.pack("!II", 8, 80877103))
         side.connection_lost(None)

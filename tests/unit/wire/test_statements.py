@@ -49,6 +49,11 @@ def test_literals_and_spacing_do_not_matter(text: str, number: int, gap: str) ->
     assert literals(sql) == [text, str(number)]
 
 
+def test_numbers_that_count_or_bound_name_no_row() -> None:
+    sql = "update j set attempts = attempts + 1 where n >= 2 and id = any(array[3, 4]) and f(x => 5) limit 6 offset 7"
+    assert literals(sql) == ["3", "4", "5"]
+
+
 def test_a_huge_statement_is_fingerprinted_without_being_remembered() -> None:
     assert fingerprint(f"select '{'x' * 100_000}'") == "select ?"
 

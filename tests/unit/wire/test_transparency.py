@@ -114,10 +114,10 @@ def test_the_start_is_found_however_it_is_split(cuts: list[int] | None) -> None:
 
 
 async def _connect_in_pieces(wire: Wire, stream: list[bytes]) -> None:
-    from harness.wire.session import ClientSide
+    from harness.wire.session import Session
     from tests.unit.wire.conftest import Transport
 
-    wire.client = ClientSide(wire.proxy)
+    wire.client = Session(wire.proxy).client_side
     wire.client.connection_made(Transport("client", wire.log))
     for piece in stream:
         wire.client.data_received(piece)
