@@ -50,6 +50,7 @@ from harness.contracts.problem import BadInput
 NEVER = "never drains"
 SHORT_SERVICE = Fraction(5, 1000)  # below it, claiming and completing a job weigh as much as the job
 MOST_SLOTS_FOR_WAITS = 20_000  # Erlang's recursion takes one step per slot
+SMALL_BACKLOG = 10  # jobs per slot; the fluid model and its band assume far more
 AGE_POINTS = 4  # the age is told at 0, 1/4, 1/2, 3/4 and all of the drain
 EXACT = ("_per_second", "_seconds", "_ratio", "_share", "_cv2")  # what the names of exact quantities end with
 
@@ -379,6 +380,8 @@ class _Sizing:
     def _band(self, result: Drain) -> Band | None:
         steady_limit = self.capacity.of == "external limit"
         jobs = backlog_jobs(self.ask.arrival_per_second, self.ask.outage_seconds or Fraction(0))
+        if jobs < self.slots:  # the slots swallow it at once: no diffusion, and no band
+            return None
         return drain_band(result, jobs, self.ask.arrival_cv2, Fraction(0) if steady_limit else self.work.cv2)
 
     def _steady(self) -> Iterator[Figure]:
@@ -673,6 +676,11 @@ class _Sizing:
         if ask.outage_seconds is None:
             yield "No outage was given, so nothing is said about a backlog; add one, such as 300s."
             return
+        if backlog_jobs(ask.arrival_per_second, ask.outage_seconds) < SMALL_BACKLOG * self.slots:
+            yield (
+                f"The backlog is less than {SMALL_BACKLOG} jobs per slot: drain and band are rough, single jobs and the state of the "
+                "slots matter. Simulate, or take a longer outage."
+            )
         if ask.inflow:
             yield "Inflow changes after recovery: age and drain follow its steps; survivable outage and slots for a recovery time take the arrival rate."
         if self.capacity.of == "external limit":
