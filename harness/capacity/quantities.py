@@ -153,6 +153,15 @@ def say_number(value: Fraction) -> str:
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
+def plain(value: Fraction | float | None) -> float | int | None:
+    """A JSON number: an int when it is whole, else a float."""
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else float(value)
+    return value
+
+
 def _split(text: str, field: str, expected: str) -> tuple[Fraction, str]:
     stripped = text.strip()
     if len(stripped) > _LONGEST:
