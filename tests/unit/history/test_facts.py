@@ -1,0 +1,321 @@
+"""Facts: each is seen where it happened, and not where it did not; every sentence leads back to its fact."""
+
+from collections.abc import Callable
+
+import pytest
+
+from harness.contracts.point import Point
+from harness.history import facts
+from harness.history.events import (
+    BackendEnded,
+    Blocked,
+    FaultHealed,
+    FaultLanded,
+    Reached,
+    Saw,
+    Waited,
+)
+from harness.history.facts import StoryFact, fact_named
+from harness.history.made_up import History
+from harness.history.story import Story
+
+Teller = Callable[[History], None]
+
+
+def calm(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a", "b")
+    h.run(1, "a")
+    h.run(2, "b")
+
+
+def taken_over(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.wait(2500)
+    h.claim(2, "a")
+
+
+def restarted(h: History) -> None:
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.kill(1)
+    h.start(1)
+    h.wait(2500)
+    h.claim(1, "a")
+
+
+def paused(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.signal(1, "SIGSTOP")
+    h.wait(2500)
+    h.claim(2, "a")
+    h.signal(1, "SIGCONT")
+
+
+def refused_late(h: History) -> None:
+    paused(h)
+    h.refused(1, "a", "complete")
+
+
+def abstained(h: History) -> None:
+    paused(h)
+    h.waited(0.8, met=True)
+
+
+def gave_up(h: History) -> None:
+    paused(h)
+    h.say(Saw(facts.GAVE_UP, "worker 1 has exited", 1))
+
+
+def accepted_late(h: History) -> None:
+    paused(h)
+    h.complete(1, "a")
+    h.waited(0.8, met=True)
+
+
+def called_late(h: History) -> None:
+    paused(h)
+    h.call(1, "a")
+
+
+def cut(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.say(FaultLanded("network cut", "seen", 1))
+    h.wait(2500)
+    h.claim(2, "a")
+    h.say(FaultHealed("network cut", 1))
+
+
+def killed_claimed(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a", settles=False, read=False)
+    h.reach(1, "claimed", "a")
+    h.kill(1)
+    h.say(BackendEnded(1, h.pid(1), "harness"))
+    h.run(2, "a")
+
+
+def released_before_the_kill(h: History) -> None:
+    h.start(1)
+    h.enqueue("a")
+    h.reach(1, "claimed", "a")
+    h.let_go(1, "claimed")
+    h.kill(1)
+
+
+def orphan(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a", settles=False, read=False)
+    h.reach(1, "committing", "a")
+    h.kill(1)
+    h.let_go(1, "committing")
+    h.show()
+    h.wait(2500)
+    h.run(2, "a")
+
+
+def reply_lost(h: History) -> None:
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.reach(1, "commit_lost", "a")
+
+
+def result_lost(h: History) -> None:
+    h.start(1)
+    h.enqueue("a")
+    h.run(1, "a")
+    h.reach(1, "result_lost", "a")
+
+
+def barrier(h: History) -> None:
+    h.start(1, 2, 3)
+    for worker in (1, 2, 3):
+        h.reach(worker, "snapshot", proof="one look shows 3")
+    for worker in (1, 2, 3):
+        h.let_go(worker, "snapshot")
+
+
+def barrier_of_three_looks(h: History) -> None:
+    h.start(1, 2, 3)
+    for worker in (1, 2, 3):
+        h.reach(worker, "snapshot", proof=f"look {worker}")
+    for worker in (1, 2, 3):
+        h.let_go(worker, "snapshot")
+
+
+def barrier_with_an_early_bird(h: History) -> None:
+    h.start(1, 2, 3)
+    for worker in (1, 2):
+        h.reach(worker, "snapshot", proof="one look shows 3")
+    h.let_go(1, "snapshot")
+    h.reach(3, "snapshot", proof="one look shows 3")
+    h.let_go(2, "snapshot")
+    h.let_go(3, "snapshot")
+
+
+def skipped(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a", "b")
+    h.reach(1, "claimed", "a")
+    h.run(2, "b")
+    h.let_go(1, "claimed")
+
+
+def skipped_a_held_row(h: History) -> None:
+    h.start(1)
+    h.enqueue("a", "b")
+    h.say(FaultLanded("row held", "backend 9 holds 1", key="a"))
+    h.run(1, "b")
+    h.say(FaultHealed("row held"))
+    h.run(1, "a")
+
+
+def deadly(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.kill(1)
+    h.kill(2)
+
+
+def answers(h: History) -> None:
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a")
+    for status in (503, 422, None, 200):
+        h.call(1, "a", status)
+
+
+def batch(h: History) -> None:
+    h.start(1)
+    h.enqueue("a", "b", "c")
+    for key in "abc":
+        h.claim(1, key, xid=7000)
+
+
+def others(h: History) -> None:
+    h.start(1)
+    h.enqueue("a")
+    h.ask(1, "a", found=True)
+    h.say(FaultLanded("server stopped", "gone"))
+    h.say(Saw("a look", "x"))
+    h.say(Waited("all", 1, 1, met=True))
+    h.say(Blocked(1, 1, 2, "Lock/relation", "x"))
+    h.say(Blocked(1, 1, 2, "Lock/transactionid", "x"))
+    h.run(1, "a")
+
+
+P = Point
+SEEN: list[tuple[StoryFact, Teller, Teller]] = [
+    (facts.taken_over, taken_over, calm),
+    (facts.taken_over, restarted, calm),
+    (facts.taken_over_by_another, taken_over, restarted),
+    (facts.paused_past_lease, paused, taken_over),
+    (facts.resumed, paused, taken_over),
+    (facts.network_cut_past_lease, cut, taken_over),
+    (facts.killed_at(P.CLAIMED), killed_claimed, released_before_the_kill),
+    (facts.killed_at(P.COMMITTING), orphan, calm),
+    (facts.killed_at(P.CLAIMED), orphan, calm),  # of a single statement, one instant
+    (facts.backend_ended_before_commit, killed_claimed, orphan),
+    (facts.orphan_committed, orphan, killed_claimed),
+    (facts.rolled_back_and_claimed_again, killed_claimed, orphan),
+    (facts.reply_lost("claim"), reply_lost, result_lost),
+    (facts.reply_lost("result"), result_lost, reply_lost),
+    (facts.late_result_refused_or_abstained, refused_late, accepted_late),
+    (facts.late_result_refused_or_abstained, abstained, paused),
+    (facts.late_result_refused_or_abstained, gave_up, taken_over),
+    (facts.late_write_refused_or_abstained("complete"), refused_late, accepted_late),
+    (facts.late_write_arrived(), refused_late, abstained),
+    (facts.late_write_arrived(), accepted_late, abstained),
+    (facts.late_call_after_takeover, called_late, abstained),
+    (facts.late_call_or_abstained, abstained, paused),
+    (facts.released_together(3), barrier, barrier_of_three_looks),
+    (facts.released_together(3), barrier, barrier_with_an_early_bird),
+    (facts.skipped_locked_row, skipped, calm),
+    (facts.skipped_locked_row, skipped_a_held_row, calm),
+    (facts.worker_died_times(2), deadly, restarted),
+    (facts.worker_died_times(1), restarted, calm),
+    (facts.restarted_under_same_id, restarted, deadly),
+    (facts.answered("2xx"), answers, deadly),
+    (facts.answered("4xx"), answers, calm),
+    (facts.answered("5xx"), answers, calm),
+    (facts.answered("nothing"), answers, calm),
+    (facts.more_jobs_than_slots(2), batch, calm),
+    (facts.batch_claimed(3), batch, calm),
+    (facts.asked_the_outside, others, calm),
+    (facts.server_was_hurt, others, cut),
+    (facts.fault_landed("server stopped"), others, cut),
+    (facts.saw("a look"), others, calm),
+    (facts.waited_out("all"), others, calm),
+    (facts.blocked_on("table"), others, calm),
+    (facts.blocked_on("row"), others, calm),
+    (facts.ended_as("done"), calm, taken_over),
+    (facts.reached(P.SNAPSHOT), barrier, calm),
+]
+
+
+@pytest.mark.parametrize(
+    ("fact", "happened", "absent"),
+    [pytest.param(f, yes, no, id=f"{f.sentence}: {yes.__name__}, not {no.__name__}") for f, yes, no in SEEN],
+)
+def test_a_fact_is_seen_where_it_happened_and_nowhere_else(fact: StoryFact, happened: Teller, absent: Teller) -> None:
+    yes, no = History(), History()
+    happened(yes)
+    absent(no)
+    evidence = fact.evidence(Story.of(yes.entries))
+    assert evidence
+    assert set(evidence) <= {entry.n for entry in yes.entries}
+    assert fact.evidence(Story.of(no.entries)) == ()
+
+
+@pytest.mark.parametrize("fact", {f.sentence: f for f, _, _ in SEEN}.values(), ids=lambda fact: fact.sentence)
+def test_a_sentence_leads_back_to_its_fact(fact: StoryFact) -> None:
+    found = fact_named(fact.sentence)
+    assert found is not None
+    assert found.sentence == fact.sentence
+    for tell in (answers, others, barrier, batch, deadly, refused_late, cut):
+        h = History()
+        tell(h)
+        assert found.evidence(Story.of(h.entries)) == fact.evidence(Story.of(h.entries))
+
+
+@pytest.mark.parametrize("make", [facts.killed_at, facts.paused_at, facts.reached])
+@pytest.mark.parametrize("point", list(Point))
+def test_every_point_has_its_sentence(make: Callable[[Point], StoryFact], point: Point) -> None:
+    sentence = make(point).sentence
+    assert fact_named(sentence) is make(point)
+
+
+def test_the_sentences_that_people_read() -> None:
+    assert facts.killed_at(Point.CLAIMED).sentence == "killed while its rows were locked"
+    assert facts.taken_over.sentence == "taken over"
+    assert fact_named("something that nobody says") is None
+
+
+def test_a_takeover_needs_a_grant_that_its_holder_has_not_ended() -> None:
+    h = History()
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.fail(1, "a")
+    h.claim(2, "a")
+    assert facts.taken_over.evidence(Story.of(h.entries)) == ()
+
+
+def test_paused_at_a_point() -> None:
+    h = History()
+    h.start(1)
+    h.say(Reached("called", 1, 0, "a", "seen"))
+    h.signal(1, "SIGSTOP")
+    story = Story.of(h.entries)
+    assert facts.paused_at(Point.CALLED).evidence(story)
+    assert not facts.paused_at(Point.CALLING).evidence(story)

@@ -1,0 +1,338 @@
+"""Whether jobs end, in which order they are claimed, and what blocks or spans a call."""
+
+import msgspec
+import pytest
+
+from harness.contracts.invariant import Unknown
+from harness.contracts.verdict import Finding
+from harness.history.events import Blocked, Enqueued, FaultLanded, Final, OpenTransaction, Row, Stalled
+from harness.history.made_up import EPOCH_US, SUBJECT, History
+from harness.history.story import Story
+from harness.invariants.asks_before_repeating import asks_before_repeating
+from harness.invariants.attempts_bounded import attempts_bounded
+from harness.invariants.claim_order import claim_order
+from harness.invariants.claims_not_blocked import claims_not_blocked
+from harness.invariants.content_fails_once import content_fails_once
+from harness.invariants.no_lost_job import no_lost_job
+from harness.invariants.no_transaction_across_call import no_transaction_across_call
+from harness.invariants.operation_key_stable import operation_key_stable
+
+
+def said(judge: object, h: History) -> list[Finding | Unknown]:
+    return list(judge.judge(Story.of(h.entries)))  # type: ignore[attr-defined]
+
+
+def kinds(judge: object, h: History) -> list[str]:
+    return [type(each).__name__ for each in said(judge, h)]
+
+
+def abandoned(**subject: object) -> History:
+    h = History(subject=msgspec.structs.replace(SUBJECT, **subject))
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.kill(1)
+    return h
+
+
+@pytest.mark.parametrize(
+    ("seconds", "idle", "expected"), [(6, 1, ["Finding"]), (6, 0, ["Unknown"]), (3, 1, ["Unknown"])]
+)
+def test_a_job_is_stuck_only_when_it_had_its_time_with_an_idle_worker(
+    seconds: float, idle: int, expected: list[str]
+) -> None:
+    h = abandoned()
+    h.waited(seconds, met=False, idle=idle)
+    h.end()
+    assert kinds(no_lost_job, h) == expected
+
+
+def test_without_any_stated_time_nothing_is_said_for_sure() -> None:
+    h = abandoned()
+    h.end()
+    assert kinds(no_lost_job, h) == ["Unknown"]
+
+
+@pytest.mark.parametrize(("stall_ms", "expected"), [(1000.0, ["Finding"]), (2500.0, ["Unknown"])])
+def test_a_stalled_machine_makes_the_bound_inconclusive(stall_ms: float, expected: list[str]) -> None:
+    h = abandoned()  # 6 s are given, 2 of them the lease's: half the slack is 2 s
+    h.wait(3000)
+    h.say(Stalled(loop_lag_ms=stall_ms))
+    h.wait(3000)
+    h.waited(0, met=False)
+    wait = h.entries.pop()
+    h.say(msgspec.structs.replace(wait.what, seconds=6.0))
+    h.end()
+    assert kinds(no_lost_job, h) == expected
+
+
+def test_never_is_judged_as_stated() -> None:
+    h = abandoned(takeover_within_seconds=None)
+    h.waited(60, met=False)
+    h.end()
+    assert kinds(no_lost_job, h) == []
+    h = History(subject=msgspec.structs.replace(SUBJECT, takeover_within_seconds=None))
+    h.start(1)
+    h.enqueue("a")  # nobody ever had it: that is not what "never" is about
+    h.waited(60, met=False)
+    h.end()
+    assert kinds(no_lost_job, h) == ["Finding"]
+
+
+def test_an_acknowledged_enqueue_without_a_row_is_lost() -> None:
+    h = History()
+    h.say(Enqueued("a"))
+    h.say(Final("a", None, None))
+    assert kinds(no_lost_job, h) == ["Finding"]
+
+
+def test_a_row_removed_before_anything_was_answered_is_lost_and_after_an_answer_it_has_ended() -> None:
+    for answered, expected in ((False, ["Finding"]), (True, [])):
+        h = History()
+        h.start(1)
+        h.enqueue("a")
+        h.claim(1, "a")
+        if answered:
+            h.call(1, "a", 422)
+        h.move(1, "a", "retire", Row("deleted"))
+        h.end()
+        assert kinds(no_lost_job, h) == expected
+
+
+def test_endless_claims_are_called_a_livelock() -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a")
+    for _ in range(5):
+        h.claim(1, "a")
+        h.call(1, "a")
+        h.refused(1, "a", "complete")
+        h.wait(2500)
+    h.waited(6, met=False)
+    h.end()
+    (finding,) = said(no_lost_job, h)
+    assert isinstance(finding, Finding)
+    assert "livelock" in finding.sentence
+
+
+def ordered(order: str) -> History:
+    h = History(subject=msgspec.structs.replace(SUBJECT, order=order))
+    h.start(1, 2)
+    return h
+
+
+def test_a_job_that_was_being_claimed_was_not_passed_over() -> None:
+    h = ordered("run_at")
+    h.enqueue("first", run_at_us=EPOCH_US)
+    h.enqueue("second", run_at_us=EPOCH_US + 1)
+    h.refused(1, "x", "claim")
+    h.refused(2, "x", "claim")
+    h.claim(2, "second")
+    h.claim(1, "first", took_ms=20)  # its transaction had begun before: it may have held the row all along
+    assert said(claim_order, h) == []
+
+
+def test_a_claim_that_may_have_begun_before_the_enqueue_is_not_judged() -> None:
+    h = ordered("run_at")
+    h.refused(1, "x", "claim")
+    h.enqueue("second", run_at_us=EPOCH_US + 1)
+    h.enqueue("first", run_at_us=EPOCH_US)
+    h.run(1, "second", "first")
+    assert said(claim_order, h) == []
+
+
+@pytest.mark.parametrize("why", ["held", "not due", "rolled back"])
+def test_what_could_not_be_claimed_was_not_passed_over(why: str) -> None:
+    h = ordered("run_at")
+    run_at = {"not due": EPOCH_US + 10_000_000}.get(why, EPOCH_US)
+    h.enqueue("first", run_at_us=run_at)
+    h.enqueue("second", run_at_us=run_at + 1)
+    if why == "held":
+        h.say(FaultLanded("row held", "backend 9", key="first"))
+    if why == "rolled back":
+        h.claim(2, "first", read=False)
+    h.refused(1, "x", "claim")
+    h.run(1, "second")
+    assert said(claim_order, h) == []
+
+
+def test_priority_comes_before_time_and_smaller_is_sooner() -> None:
+    for better, expected in ((1, ["Finding"]), (9, [])):
+        h = ordered("priority")
+        h.enqueue("other", priority=5, run_at_us=EPOCH_US)
+        h.enqueue("better", priority=better, run_at_us=EPOCH_US + 1)
+        h.refused(1, "x", "claim")
+        h.run(1, "other", "better")
+        assert kinds(claim_order, h) == expected
+
+
+def test_one_group_runs_in_order_and_one_at_a_time() -> None:
+    h = ordered("per-key")
+    h.enqueue("a1", "a2", group="a")
+    h.enqueue("b1", group="b")
+    h.claim(1, "a1")
+    h.run(2, "b1")  # another group need not wait
+    h.complete(1, "a1")
+    h.run(2, "a2")
+    assert said(claim_order, h) == []
+    h = ordered("per-key")
+    h.enqueue("a1", "a2", group="a")
+    h.claim(1, "a1")
+    h.claim(2, "a2")
+    h.complete(1, "a1")
+    assert kinds(claim_order, h) == ["Finding"]
+
+
+def test_a_group_may_not_be_overtaken_by_a_later_job_either() -> None:
+    h = ordered("per-key")
+    h.enqueue("a1", "a2", group="a")
+    h.run(1, "a2", "a1")
+    assert kinds(claim_order, h) == ["Finding"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE jobs\n  SET state = 'running' /* now */ WHERE id = $1;", ["Finding"]),
+        ("update other set state = 1", []),
+    ],
+)
+def test_a_statement_on_the_server_is_recognised_by_its_shape(statement: str, expected: list[str]) -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a")
+    h.say(Blocked(1, 1, 2, "Lock/tuple", statement))
+    h.run(1, "a")
+    assert kinds(claims_not_blocked, h) == expected
+
+
+def test_without_any_known_claim_a_wait_is_unknown() -> None:
+    h = History()
+    h.say(Blocked(1, 1, 2, "Lock/tuple", "select 1"))
+    assert kinds(claims_not_blocked, h) == ["Unknown"]
+
+
+@pytest.mark.parametrize(
+    ("on_row", "older", "at_end", "expected"),
+    [
+        (True, True, False, 1),
+        (False, True, True, 1),
+        (False, True, False, 0),
+        (False, False, True, 0),
+        (True, False, False, 1),
+    ],
+)
+def test_which_open_transactions_span_a_call(on_row: bool, older: bool, at_end: bool, expected: int) -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a")
+    call = h.call(1, "a")
+    for _ in range(2):  # seen twice, told once
+        h.say(OpenTransaction(call, 1, 55, "a", on_row, older, at_end))
+    assert len(said(no_transaction_across_call, h)) == expected
+
+
+def test_two_jobs_may_not_share_an_operation_key() -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a", "b")
+    for key in "ab":
+        h.claim(1, key)
+        h.call(1, key, operation_key="the same")
+    assert kinds(operation_key_stable, h) == ["Finding"]
+
+
+@pytest.mark.parametrize(("sink", "expected"), [("naive", []), ("keyed", ["Finding"])])
+def test_a_key_may_be_absent_only_for_a_naive_sink(sink: str, expected: list[str]) -> None:
+    h = History(subject=msgspec.structs.replace(SUBJECT, sink=sink))
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.call(1, "a", operation_key=None)
+    assert kinds(operation_key_stable, h) == expected
+
+
+def asking() -> History:
+    h = History(subject=msgspec.structs.replace(SUBJECT, recovery="ask"))
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    return h
+
+
+def test_even_a_2xx_of_another_worker_must_be_asked_about() -> None:
+    h = asking()
+    h.call(1, "a")
+    h.wait(2500)
+    h.claim(2, "a")
+    h.call(2, "a")
+    assert kinds(asks_before_repeating, h) == ["Finding"]
+
+
+def test_the_late_call_of_an_earlier_holder_is_no_takeover() -> None:
+    h = asking()
+    h.wait(2500)
+    h.claim(2, "a")
+    h.ask(2, "a", found=False)
+    h.call(2, "a")
+    h.call(1, "a")
+    assert kinds(asks_before_repeating, h) == []
+
+
+def test_a_retry_in_the_same_process_after_a_5xx_must_ask_too() -> None:
+    for asks, expected in ((True, []), (False, ["Finding"])):
+        h = asking()
+        h.call(1, "a", 503)
+        if asks:
+            h.ask(1, "a", found=False)
+        h.call(1, "a")
+        assert kinds(asks_before_repeating, h) == expected
+
+
+def test_a_fenced_sinks_refusal_of_an_old_token_is_no_content_failure() -> None:
+    h = History()
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.wait(2500)
+    h.claim(2, "a")
+    h.call(2, "a", 503)
+    h.call(1, "a", 409, outcome="stale")
+    h.call(2, "a")
+    assert kinds(content_fails_once, h) == []
+
+
+def test_an_operators_requeue_starts_the_count_anew_and_a_release_costs_nothing() -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a")
+    for number in range(6):
+        h.claim(1, "a")
+        if number == 2:
+            h.release(1, "a")
+            continue
+        h.call(1, "a", 503)
+        h.fail(1, "a")
+        if number == 3:
+            h.move(0, "a", "other", Row("pending", token=h.row("a").token))
+    assert kinds(attempts_bounded, h) == []
+    for _ in range(2):
+        h.claim(1, "a")
+        h.call(1, "a", 503)
+        h.fail(1, "a")
+    assert kinds(attempts_bounded, h) == ["Finding"]
+
+
+def test_a_takeover_that_only_asks_is_no_start() -> None:
+    h = History()
+    h.start(1, 2)
+    h.enqueue("a")
+    for _ in range(3):
+        h.claim(1, "a")
+        h.call(1, "a", 503)
+        h.fail(1, "a")
+    h.claim(2, "a")
+    h.ask(2, "a", found=True)
+    h.complete(2, "a")
+    assert kinds(attempts_bounded, h) == []
