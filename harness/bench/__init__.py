@@ -1,1 +1,36 @@
-"""Ratios measured in one run, so that they mean the same on any machine."""
+"""Ratios measured in one run, side by side on this machine. Figures, not tests: machines are shared and noisy."""
+
+import asyncio
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One benchmark: a module here with a function ``run`` that returns names and numbers."""
+
+    title: str
+    run: Callable[[], Any]
+
+    def measure(self) -> Mapping[str, Any]:
+        """Run it to its end."""
+        result = self.run()
+        if inspect.iscoroutine(result):
+            result = asyncio.run(result)
+        assert isinstance(result, Mapping)
+        return result
+
+
+def discover() -> dict[str, Bench]:
+    """Every benchmark by name. A module without ``run`` helps another one and is none itself."""
+    found: dict[str, Bench] = {}
+    for module_info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{module_info.name}")
+        if hasattr(module, "run"):
+            title = (module.__doc__ or "").strip().splitlines()[0]
+            found[module_info.name] = Bench(title, module.run)
+    return found

@@ -27,7 +27,7 @@ async def row_held(
     around: "Bystanders",
 ) -> AsyncIterator[int]:
     """Hold the row of ``key`` in an open transaction. Yields the pid of the holder."""
-    query = sql.SQL(f"select ({mapping.id})::text from {table.name} where ({mapping.key}) = %s for update")  # type: ignore[arg-type]
+    query = sql.SQL(f"select ({mapping.id})::text from {table.name} where ({mapping.key}) = %s for update")
     async with _held(connection, query, (key,), ROW_HELD, key, around) as pid:
         yield pid
 
@@ -37,7 +37,7 @@ async def table_locked(
     connection: psycopg.AsyncConnection, table: JobTable, around: "Bystanders"
 ) -> AsyncIterator[int]:
     """Hold the lock that ALTER TABLE takes. Yields the pid of the holder."""
-    query = sql.SQL(f"lock table {table.name} in access exclusive mode")  # type: ignore[arg-type]
+    query = sql.SQL(f"lock table {table.name} in access exclusive mode")
     async with _held(connection, query, (), TABLE_LOCKED, None, around) as pid:
         yield pid
 

@@ -100,6 +100,6 @@ async def _ask_consistency(lab: "Lab", admin: psycopg.AsyncConnection) -> None:
     if query is None:
         return
     cursor = admin.cursor(row_factory=dict_row)
-    await cursor.execute(query)  # type: ignore[arg-type]
+    await cursor.execute(query)
     for row in await cursor.fetchmany(20):
         lab.recorder.record(Inconsistent(", ".join(f"{name}={value}" for name, value in row.items())))

@@ -20,7 +20,8 @@ class FillsCommand(Protocol):
 @dataclass(frozen=True)
 class Ground:
     """One play's database and what belongs to it. ``owner`` connects as the role that installed the subject,
-    ``worker`` as the one its workers are given."""
+    ``worker`` as the one its workers are given.
+    """
 
     subject: Subject
     owner: Address

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import psycopg
 
@@ -25,9 +25,10 @@ from harness.lab.worker import LabWorker
 from harness.postgres.gates import Gates, Parked
 from harness.postgres.truth import CLAIM_GATE, SNAPSHOT_GATE, TruthReader
 from harness.postgres.view import ServerView
+from harness.sink.ledger import Kind
 from harness.sink.sink import Sink
-from harness.wire.proxy import Proxy
 from harness.wire.known_jobs import KnownJobs
+from harness.wire.proxy import Proxy
 
 CONNECT_SECONDS = 10
 ENQUEUE_SECONDS = 20
@@ -42,7 +43,7 @@ class Lab:
         self.ground = ground
         self.recorder = recorder
         self.learning = learning
-        self.sink = Sink(ground.subject.sink, recorder)  # type: ignore[arg-type]
+        self.sink = Sink(cast("Kind", ground.subject.sink), recorder)
         self.workers: list[LabWorker] = []
         self.keys: list[str] = []
         self.closing = False
@@ -165,7 +166,7 @@ class Lab:
         assert self.subject.enqueue_sql is not None
         values = {"key": key, "priority": priority, "group": group, "run_at": None, "tenant": None}
         try:
-            await self._admin.execute(self.subject.enqueue_sql, values)  # type: ignore[arg-type]
+            await self._admin.execute(self.subject.enqueue_sql, values)
         except (psycopg.Error, KeyError) as error:
             raise SubjectFailed(
                 f"enqueue of {self.subject.name} failed for key {key[:80]!r}: {str(error).strip()};"
@@ -440,7 +441,7 @@ class Lab:
 
     async def execute(self, query: str, values: dict[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Run a statement as the owner, in autocommit; its rows."""
-        cursor = await self._admin.execute(query, values)  # type: ignore[arg-type]
+        cursor = await self._admin.execute(query, values)
         return await cursor.fetchall() if cursor.description else []
 
     async def end_backend(self, pid: int) -> str:

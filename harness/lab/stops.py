@@ -74,11 +74,12 @@ class RequestStop:
         self._hold = around.proxy.hold_request(self._wanted)
 
     def _wanted(self, request: RequestView) -> bool:
-        if not self._kinds & set(request.changes):
+        # A Parse alone may only prepare: the client then waits for its reply, and nothing has been asked for yet.
+        if not request.bound or not self._kinds & set(request.changes):
             return False
-        if self._point is not Point.RESULT_SENT:
+        if self._point is not Point.RESULT_SENT or "claim" not in request.changes:
             return True
-        # A statement may be known for claims and results alike (blanked literals): a result follows a call of this worker.
+        # A statement known for claims and results alike (blanked literals) is a result once this worker has called.
         return any(
             isinstance(entry.what, Called) and entry.what.worker == self._around.worker
             for entry in self._around.recorder.entries

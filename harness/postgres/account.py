@@ -50,6 +50,7 @@ class Account:
             check=False,
             stdin=subprocess.DEVNULL,
             timeout=COMMAND_SECONDS,
+            start_new_session=True,  # a Ctrl-C is ours to handle
             **self.identity,
         )
 

@@ -7,7 +7,6 @@ taken for the queue's fault; so it is refused here, with every mistake named at 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
 import psycopg
 from psycopg import sql
@@ -82,7 +81,7 @@ async def check_mapping(connection: psycopg.AsyncConnection, mapping: JobsMappin
         try:
             async with connection.transaction(force_rollback=True):
                 cursor = await connection.execute(
-                    sql.SQL(f"select pg_typeof(({expression})) from (select (null::{table.name}).*) as {table.alias}")  # type: ignore[arg-type]
+                    sql.SQL(f"select pg_typeof(({expression})) from (select (null::{table.name}).*) as {table.alias}")
                 )
                 found = await cursor.fetchone()
         except psycopg.Error as error:
@@ -136,7 +135,7 @@ async def _try_values(
                 async with connection.transaction(force_rollback=True):
                     cursor = await connection.execute(
                         sql.SQL(
-                            f"select ({expression})::text from (select (jsonb_populate_record(null::{table.name},"  # type: ignore[arg-type]
+                            f"select ({expression})::text from (select (jsonb_populate_record(null::{table.name},"
                             f" jsonb_build_object(%s::text, %s::text))).*) as {table.alias}"
                         ),
                         (column, value),
@@ -157,4 +156,5 @@ async def _try_values(
 
 
 def _first_line(error: psycopg.Error) -> str:
-    return cast("str", str(error).strip().splitlines()[0]) if str(error).strip() else type(error).__name__
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

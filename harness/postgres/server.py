@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -96,8 +97,7 @@ class Server:
     def prepare(self, *, durable: bool) -> None:
         """Lay out a data folder from the cached one. Blocks for a tenth of a second, or two when the cache is empty."""
         seed = initialised(self.binaries, self._account)
-        self._home = _folder_for(self._account)
-        self._guard.watch_folder(self._home)
+        self._home = _folder_for(self._account, self._guard)
         copied = self._account.run(["cp", "-Rp", seed / "data", self.data])
         if copied.returncode != 0:
             raise EnvironmentFailed(f"cannot copy a data folder to {self._home}: {copied.stderr.strip()}")
@@ -214,18 +214,21 @@ def initialised(binaries: Binaries, account: Account) -> Path:
     return kept(f"data-{binaries.version}-{recipe}", account, make)
 
 
-def _folder_for(account: Account) -> Path:
-    """A new folder that the server's user owns, in a place that it can enter."""
-    for place in dict.fromkeys((tempfile.gettempdir(), "/var/tmp", "/tmp")):  # noqa: S108  mkdtemp makes it private
+def _folder_for(account: Account, guard: Guard) -> Path:
+    """A new folder that the server's user owns, in a place that it can enter. Watched before it exists."""
+    for place in dict.fromkeys((tempfile.gettempdir(), "/var/tmp", "/tmp")):  # noqa: S108  private, and not guessable
+        folder = Path(place).resolve() / f"queueproof-{secrets.token_hex(8)}"
+        guard.watch_folder(folder)
         try:
-            folder = Path(tempfile.mkdtemp(prefix="queueproof-", dir=place)).resolve()
+            folder.mkdir(mode=0o700)
+            if account.uid is not None and account.gid is not None:
+                os.chown(folder, account.uid, account.gid)
+            if account.may_write(folder):
+                return folder
+            folder.rmdir()
         except OSError:
-            continue
-        if account.uid is not None and account.gid is not None:
-            os.chown(folder, account.uid, account.gid)
-        if account.may_write(folder):
-            return folder
-        folder.rmdir()
+            pass  # not a place to write; try the next
+        guard.forget_folder(folder)
     raise EnvironmentFailed(f"user {account.name} can write to no temporary folder; name one with TMPDIR")
 
 

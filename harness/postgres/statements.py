@@ -2,7 +2,7 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString, cast
+from typing import LiteralString
 
 
 @cache
@@ -18,4 +18,4 @@ def statement(name: str, **parts: str) -> LiteralString:
     text = _text(name)
     for mark, part in parts.items():
         text = text.replace("{" + mark + "}", part)
-    return cast("LiteralString", text)
+    return text

@@ -126,7 +126,7 @@ async def _install(site: Site, address: Address) -> None:
     async with _connected(address) as connection:
         for file in subject.install_sql:
             try:
-                await connection.execute(file.read_text(encoding="utf-8"))  # type: ignore[arg-type]
+                await connection.execute(file.read_text(encoding="utf-8"))
             except psycopg.Error as error:
                 raise SubjectFailed(f"install of {subject.name} failed in {file}: {str(error).strip()}") from error
     if not subject.install_command:
@@ -166,9 +166,7 @@ async def _grant(connection: psycopg.AsyncConnection, site: Site) -> None:
     if site.cluster.worker_role == site.cluster.address.user:
         return
     text = files("harness.run").joinpath("sql", "grant_worker.sql").read_text(encoding="utf-8")
-    await connection.execute(
-        psycopg.sql.SQL(text).format(role=psycopg.sql.Literal(site.cluster.worker_role))  # type: ignore[arg-type]
-    )
+    await connection.execute(psycopg.sql.SQL(text).format(role=psycopg.sql.Literal(site.cluster.worker_role)))
 
 
 async def _first_start(site: Site, address: Address, connection: psycopg.AsyncConnection) -> None:

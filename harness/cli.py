@@ -1,0 +1,520 @@
+"""The command line: the composition root, and the only importer of scenarios and reports.
+
+Standard output is the result, standard error is progress. No traceback reaches a user.
+"""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import sys
+import tomllib
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from harness.contracts.problem import BadInput, EnvironmentFailed, Problem
+from harness.contracts.verdict import Verdict
+
+HELD, BROKEN, USAGE, FAILED, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+EXIT_OF = {
+    Verdict.PASS: HELD,
+    Verdict.FAIL: BROKEN,
+    Verdict.INCONCLUSIVE: INCONCLUSIVE,
+    Verdict.NOT_APPLICABLE: INCONCLUSIVE,
+}
+EXITS = "Exit codes: 0 held, 1 broken, 2 usage, 3 harness or environment failed, 4 inconclusive, 130 interrupted."
+
+app = typer.Typer(
+    name="queueproof",
+    help="Proves the claim protocol of a PostgreSQL job queue, or shows the interleaving that breaks it.",
+    epilog=EXITS,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+SubjectArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="SUBJECT", help="A folder or a subject.toml; left out, the reference queue."),
+]
+Server = Annotated[
+    str, typer.Option(help="embedded, local, local:BINDIR, or postgresql://user@host:port/database.", metavar="SERVER")
+]
+Pg = Annotated[str | None, typer.Option("--pg", help="PostgreSQL's major version: 16, 17 or 18.", metavar="VERSION")]
+Seed = Annotated[int | None, typer.Option(help="Makes the same plan again.", metavar="N")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+AllowExisting = Annotated[bool, typer.Option(help="Use a database of yours although it is not empty.")]
+Runs = Annotated[Path, typer.Option(help="Where .queueproof/ is made.", metavar="FOLDER")]
+
+
+def main() -> NoReturn:
+    """The console script: maps every way out to an exit code."""
+    try:
+        code = app(standalone_mode=False)
+    except KeyboardInterrupt:
+        _say("interrupted; everything that was started has been ended")
+        sys.exit(INTERRUPTED)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
+    except typer.Abort:
+        sys.exit(INTERRUPTED)
+    except Problem as problem:
+        for line in str(problem).splitlines():
+            _say(line)
+        sys.exit(problem.exit_code)
+    except Exception as error:  # noqa: BLE001  no traceback reaches a user
+        code = _unexpected(error)
+    sys.exit(code if isinstance(code, int) else HELD)
+
+
+def _unexpected(error: Exception) -> int:
+    usage = getattr(error, "exit_code", None)
+    if usage == USAGE and hasattr(error, "format_message"):
+        _say(f"{error.format_message()}; see: queueproof --help")
+        return USAGE
+    if os.environ.get("QUEUEPROOF_TRACEBACK"):
+        raise error
+    _say(
+        f"the harness itself failed: {type(error).__name__}: {error}; this says nothing about the queue."
+        " Set QUEUEPROOF_TRACEBACK=1 to see where, and report it"
+    )
+    return FAILED
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run to the end; SIGTERM ends the run as Ctrl-C does, with everything healed.
+
+    On the standard event loop: uvloop is faster on the wire, but its libuv calls abort() when descriptors come and go as
+    quickly as a shell worker's connections do, which took the whole run with it (seen in one run of three).
+    """
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        task = loop.create_task(work)
+        interrupted: list[int] = []
+
+        def stop(number: int) -> None:
+            if interrupted:
+                return  # cleaning up already; a second Ctrl-C must not cut that short
+            interrupted.append(number)
+            _say("stopping: healing faults, ending workers and servers")
+            task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop, number)
+        try:
+            return loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+def _subject(named: Path | None) -> Any:
+    from harness.run.subject_file import load_subject, reference_queue_folder
+
+    return load_subject(named if named is not None else reference_queue_folder())
+
+
+def _known(file: Path | None) -> dict[tuple[str, str], str]:
+    """Accepted findings from a TOML file: ``[[known]]`` with scenario, invariant and reason."""
+    if file is None:
+        return {}
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--known {file}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"--known {file}: not TOML: {error}") from error
+    entries = tables.get("known", [])
+    wanted = {"scenario", "invariant", "reason"}
+    mistakes = [
+        f"--known {file}: unknown key {key!r}; only [[known]] tables stand here" for key in tables if key != "known"
+    ]
+    for number, entry in enumerate(entries if isinstance(entries, list) else [], 1):
+        if not isinstance(entry, dict) or set(entry) != wanted or not all(isinstance(v, str) for v in entry.values()):
+            mistakes.append(f"--known {file}: entry {number} needs exactly scenario, invariant and reason, as text")
+    if mistakes:
+        raise BadInput(*mistakes)
+    return {(entry["scenario"], entry["invariant"]): entry["reason"] for entry in entries}
+
+
+@app.command(epilog=f"Example: queueproof gate my-queue/ --only killed --server local\n\n{EXITS}")
+def gate(
+    subject: SubjectArgument = None,
+    only: Annotated[list[str] | None, typer.Option(help="Scenarios with this in their name; may be repeated.")] = None,
+    skip: Annotated[list[str] | None, typer.Option(help="Not the scenarios with this in their name.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, max=1000, help="Play each scenario this often.")] = 1,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Play on after a duplicate execution.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the databases, and print how to open them.")] = False,
+    known: Annotated[Path | None, typer.Option(help="Findings that are accepted, as TOML.", metavar="FILE")] = None,
+    server: Server = "embedded",
+    pg: Pg = None,
+    seed: Seed = None,
+    side_by_side: Annotated[int, typer.Option(min=1, max=64, help="How many scenarios play at once.")] = 4,
+    allow_existing: AllowExisting = False,
+    runs: Runs = Path(),
+    as_json: Json = False,
+) -> int:
+    """Play the scenarios against a queue on real PostgreSQL, and judge what happened."""
+    from harness.postgres.options import parse_server
+    from harness.run import keep as kept
+    from harness.run.gate import GateOptions, Listener, choose, run_gate
+    from reports import as_text, discover
+    from scenarios import discover as discover_scenarios
+
+    chosen = choose(discover_scenarios(), only or [], skip or [])
+    option = parse_server(server, pg)
+    accepted = _known(known)
+    loaded = _subject(subject)
+    number = seed if seed is not None else kept.new_seed()
+    folder = kept.new_run(runs, number)
+    options = GateOptions(
+        subject=loaded,
+        subject_argument=str(subject) if subject is not None else None,
+        scenarios=chosen,
+        server=option,
+        folder=folder,
+        command=_command_line(),
+        seed=number,
+        repeat=repeat,
+        fail_fast=fail_fast,
+        keep_going=keep_going,
+        keep=keep,
+        side_by_side=side_by_side,
+        allow_existing=allow_existing,
+        known=accepted | _known_of(loaded),
+    )
+    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    listener = Listener(
+        doing=lambda what: _say(f"  {what} ..."),
+        played=lambda play: _say(as_text.line(play, colour=colour, width=_width())),
+    )
+    document = _run(run_gate(options, listener))
+    for face in discover().values():
+        kept.write(folder, face.FILENAME, face.render(document))
+    if as_json:
+        sys.stdout.buffer.write(discover()["json"].render(document))
+    else:
+        sys.stdout.buffer.write(as_text.render(document, colour=sys.stdout.isatty() and colour, width=_width()))
+    sys.stdout.flush()
+    _say(f"reports are in {folder}/")
+    return EXIT_OF[Verdict(document.verdict)]
+
+
+def _known_of(subject: Any) -> dict[tuple[str, str], str]:
+    return {tuple(name.split(":", 1)): reason for name, reason in subject.known.items()}
+
+
+def _command_line() -> str:
+    """What was typed, without a password that may stand in a connection string."""
+    from harness.postgres.options import without_password
+
+    return shlex.join(["queueproof", *(without_password(word) for word in sys.argv[1:])])
+
+
+def _width() -> int | None:
+    """The terminal's width, or None when nobody watches."""
+    if not sys.stdout.isatty():
+        return None
+    with contextlib.suppress(OSError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    return None
+
+
+@app.command(epilog=f"Example: queueproof probe my-queue/\n\n{EXITS}")
+def probe(
+    subject: SubjectArgument = None,
+    server: Server = "embedded",
+    pg: Pg = None,
+    seed: Seed = None,
+    allow_existing: AllowExisting = False,
+    runs: Runs = Path(),
+    as_json: Json = False,
+) -> int:
+    """One calm job: what was seen, which points and scenarios apply, and why the rest do not."""
+    import json
+
+    from harness.postgres.options import parse_server
+    from harness.run import keep as kept
+    from harness.run.gate import run_probe
+    from scenarios import discover as discover_scenarios
+
+    option = parse_server(server, pg)
+    loaded = _subject(subject)
+    number = seed if seed is not None else kept.new_seed()
+    folder = kept.new_run(runs, number)
+    _say(f"  probing {loaded.name} on {option.shown()} ...")
+    probed, version, source = _run(run_probe(loaded, option, folder, number, allow_existing=allow_existing))
+    applies: dict[str, str] = {}
+    for name, scenario in discover_scenarios().items():
+        reasons = [why for need in scenario.needs if (why := need.missing(loaded, probed.learned))]
+        applies[name] = reasons[0] if reasons else "yes"
+    learned = {change: list(found) for change, found in sorted(probed.book.learned().items())}
+    stops = {point.value: told for point, told in probed.stops_at.items()}
+    if as_json:
+        result = {
+            "subject": loaded.name,
+            "server": f"{version} ({source})",
+            "changes": sorted(probed.learned),
+            "statements": learned,
+            "points": stops,
+            "scenarios": applies,
+        }
+        print(json.dumps(result, indent=2))
+        return HELD
+    print(f"{loaded.name}, on PostgreSQL {version} ({source})\n")
+    print("What its statements were seen to do:")
+    for change, statements in learned.items():
+        for statement in statements:
+            print(f"  {change:9} {_cut(statement, 140)}")
+    print("\nWhere a worker can be stopped:")
+    for point, told in stops.items():
+        print(f"  {point:12} {told}")
+    print("\nWhich scenarios apply:")
+    for name, told in applies.items():
+        print(f"  {name:56} {told}")
+    return HELD
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+@app.command()
+def check(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or a file in it.")],
+    as_json: Json = False,
+) -> int:
+    """Judge a stored history again, without a server."""
+    import json
+
+    from harness.run.judge import judge_history
+    from harness.run.keep import HISTORY, find_run
+
+    folder = find_run(run)
+    truncated: list[str] = []
+    judged = {
+        name: each
+        for name, each in judge_history(folder / HISTORY, truncated=truncated.append).items()
+        if each.scenario != "probe"
+    }
+    if not judged:
+        raise BadInput(f"RUN: {folder / HISTORY} holds no play that could be judged")
+    verdict = Verdict.worst(each.verdict for each in judged.values())
+    if as_json:
+        rows = [
+            {
+                "play": name,
+                "verdict": each.verdict.value,
+                "reason": each.reason,
+                "findings": [{"invariant": f.invariant, "sentence": f.sentence} for f in each.findings],
+                "missing": list(each.missing),
+            }
+            for name, each in judged.items()
+        ]
+        print(json.dumps({"verdict": verdict.value, "plays": rows}, indent=2))
+    else:
+        for name, each in judged.items():
+            print(f"{each.verdict.value:14} {name}: {each.reason}")
+        print(f"{verdict.value}: {len(judged)} plays judged from {folder / HISTORY}")
+    for told in truncated:
+        _say(told)
+    return EXIT_OF[verdict]
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or a file in it.")],
+    face: Annotated[str, typer.Option("--as", help="html, json, junit, markdown or text.", metavar="FACE")] = "text",
+    output: Annotated[Path | None, typer.Option(help="Write to this file.", metavar="FILE")] = None,
+) -> int:
+    """Render a run's document in another face."""
+    import msgspec
+
+    from harness.document import Document
+    from harness.run.keep import DOCUMENT, find_run
+    from reports import discover
+
+    faces = discover()
+    if face not in faces:
+        raise BadInput(f"--as {face!r}: not a face; there are {', '.join(faces)}")
+    folder = find_run(run)
+    try:
+        document = msgspec.json.decode((folder / DOCUMENT).read_bytes(), type=Document)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadInput(f"RUN: {folder / DOCUMENT} cannot be read as a run's document: {error}") from error
+    content = faces[face].render(document)
+    if output is None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+    else:
+        try:
+            output.write_bytes(content)
+        except OSError as error:
+            raise EnvironmentFailed(f"cannot write {output}: {error.strerror}") from error
+        _say(f"wrote {output}")
+    return HELD
+
+
+@app.command(name="list")
+def list_(
+    requirements: Annotated[bool, typer.Option("--requirements", help="Each requirement, and what proves it.")] = False,
+    as_json: Json = False,
+) -> int:
+    """List scenarios and invariants, or requirements with what proves them."""
+    import json
+
+    from harness.invariants import discover as discover_invariants
+    from harness.run.requirements import proofs, titles
+    from scenarios import discover as discover_scenarios
+
+    scenarios = discover_scenarios()
+    if requirements:
+        proven = proofs(scenarios.values())
+        if as_json:
+            print(json.dumps({n: {"title": titles()[n], "proven_by": list(p)} for n, p in proven.items()}, indent=2))
+            return HELD
+        for name, given in proven.items():
+            print(f"{name:4} {titles()[name]}")
+            print(f"     {', '.join(given) if given else 'nothing yet'}")
+        return HELD
+    invariants = discover_invariants()
+    if as_json:
+        listing = {
+            "scenarios": [
+                {"name": s.name, "serves": s.serves, "first": _first(s.docstring)} for s in scenarios.values()
+            ],
+            "invariants": [{"name": i.name, "serves": i.serves, "title": i.title} for i in invariants],
+        }
+        print(json.dumps(listing, indent=2))
+        return HELD
+    print("Scenarios")
+    for scenario in scenarios.values():
+        print(f"  {scenario.name:56} {_first(scenario.docstring)}")
+    print("\nInvariants")
+    for invariant in invariants:
+        print(f"  {invariant.name:28} {invariant.title}")
+    return HELD
+
+
+def _first(docstring: str) -> str:
+    return docstring.splitlines()[0]
+
+
+@app.command()
+def explain(name: Annotated[str, typer.Argument(help="A scenario, an invariant, or a requirement's id.")]) -> int:
+    """Tell what a scenario does, what an invariant judges, or what proves a requirement."""
+    import inspect
+
+    from harness.invariants import discover as discover_invariants
+    from harness.run.requirements import proofs, titles
+    from scenarios import discover as discover_scenarios
+
+    scenarios = discover_scenarios()
+    invariants = {invariant.name: invariant for invariant in discover_invariants()}
+    if name in scenarios:
+        scenario = scenarios[name]
+        print(f"{name}\n\n{inspect.cleandoc(scenario.docstring)}\n")
+        print(f"It serves {', '.join(scenario.serves)}.")
+        print("What must have happened, or it is inconclusive:")
+        for fact in scenario.must_happen:
+            print(f"  {fact.sentence}")
+        print("What must hold:")
+        for invariant in scenario.must_hold:
+            print(f"  {invariant.name}: {invariant.title}")
+        return HELD
+    if name in invariants:
+        invariant = invariants[name]
+        print(f"{name}\n\n{inspect.getdoc(invariant.judge) or invariant.title}\n")
+        print(f"It serves {', '.join(invariant.serves)}. It must catch the broken queue {invariant.broken_queue}.")
+        return HELD
+    if name in titles():
+        print(f"{name}: {titles()[name]}\n")
+        for proof in proofs(scenarios.values())[name] or ("nothing yet",):
+            print(f"  {proof}")
+        return HELD
+    import difflib
+
+    near = difflib.get_close_matches(name, [*scenarios, *invariants, *titles()], n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; see: queueproof list"
+    raise BadInput(f"NAME {name!r}: no scenario, invariant or requirement{hint}")
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Made when it does not exist.")],
+    kind: Annotated[str, typer.Option(help="sql, python or shell.")] = "sql",
+) -> int:
+    """Write a starter: a subject that works, to be changed into yours."""
+    from harness.run.starters import write_starter
+
+    for path in write_starter(kind, folder):
+        print(path)
+    _say(f"now try: queueproof gate {shlex.quote(str(folder))}")
+    return HELD
+
+
+@app.command()
+def doctor(
+    clean: Annotated[
+        str | None, typer.Option(help="Remove what a killed run left in this database.", metavar="DSN")
+    ] = None,
+    server: Server = "embedded",
+    pg: Pg = None,
+    as_json: Json = False,
+) -> int:
+    """Check that this machine can run a gate, and say what is missing."""
+    import json
+
+    from harness.postgres.options import parse_server
+    from harness.run.doctor import clean_up, examine
+
+    if clean is not None:
+        for line in _run(clean_up(clean)):
+            print(line)
+        return HELD
+    found = _run(examine(parse_server(server, pg)))
+    if as_json:
+        print(json.dumps([{"what": f.what, "fine": f.fine, "told": f.told} for f in found], indent=2))
+    else:
+        for finding in found:
+            print(f"{'ok' if finding.fine else 'missing':8} {finding.what}: {finding.told}")
+    return HELD if all(finding.fine for finding in found) else FAILED
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="Left out, the names are listed.")] = "",
+    as_json: Json = False,
+) -> int:
+    """Measure ratios in one run; these are figures, not tests."""
+    import json
+
+    from harness.bench import discover as discover_benches
+
+    benches = discover_benches()
+    if name not in benches:
+        if name:
+            raise BadInput(f"NAME {name!r}: no such benchmark; there are {', '.join(benches)}")
+        for each, told in benches.items():
+            print(f"  {each:10} {told.title}")
+        return HELD
+    result = benches[name].measure()
+    if as_json:
+        print(json.dumps(result, indent=2))
+    else:
+        for key, value in result.items():
+            print(f"{key:40} {value}")
+    return HELD
