@@ -210,6 +210,11 @@ class Worker:
             await asyncio.sleep(0)  # lets the tasks' callbacks run, which empty the table
 
 
+def sessions_for(slots: int) -> int:
+    """How many connections besides the heartbeat's: a blocked statement must not hold up the others."""
+    return min(slots, MOST_SESSIONS - 1) + 1
+
+
 async def check_schema(sessions: Sessions, statements: Statements) -> None:
     """Refuse to work on a database of another shape."""
     try:
@@ -225,10 +230,11 @@ async def check_schema(sessions: Sessions, statements: Statements) -> None:
 
 async def work(settings: Settings, statements: Statements) -> None:
     """Run one worker until it is told to stop."""
-    size = min(settings.slots, MOST_SESSIONS - 1) + 1
     async with (
         handling.find(settings.handlers)() as handlers,
-        opened(Sessions(settings.conninfo, settings.worker, size, settings.deadline_seconds)) as sessions,
+        opened(
+            Sessions(settings.conninfo, settings.worker, sessions_for(settings.slots), settings.deadline_seconds)
+        ) as sessions,
     ):
         await _first_contact(sessions, statements)
         await Worker(settings, statements, sessions, handlers).run()

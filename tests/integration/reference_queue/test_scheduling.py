@@ -81,7 +81,7 @@ def test_a_claim_of_the_same_group_that_cannot_be_seen_yet_is_refused_by_the_ind
 
 
 def test_a_tenants_cap_counts_claims_that_are_not_committed(queue: Queue) -> None:
-    queue.named("set_tenant", tenant="t", cap=2)
+    queue.named("set_tenant", tenant_name="t", most_running=2)
     for number in range(5):
         queue.enqueue(f"k{number}", tenant="t")
     with rival(queue) as first, rival(queue) as second:
@@ -97,9 +97,9 @@ def test_a_tenants_cap_counts_claims_that_are_not_committed(queue: Queue) -> Non
 
 
 def test_a_full_tenant_hides_nobody_and_gives_its_permit_back_by_leaving_running(queue: Queue) -> None:
-    queue.named("set_tenant", tenant="full", cap=1)
-    queue.named("set_tenant", tenant="other", cap=3)
-    queue.named("set_tenant", tenant="held back", cap=0)
+    queue.named("set_tenant", tenant_name="full", most_running=1)
+    queue.named("set_tenant", tenant_name="other", most_running=3)
+    queue.named("set_tenant", tenant_name="held back", most_running=0)
     for number in range(200):
         queue.enqueue(f"f{number:03}", tenant="full", priority=-5)
     for tenant in ("other", "held back"):
@@ -118,14 +118,14 @@ def test_a_full_tenant_hides_nobody_and_gives_its_permit_back_by_leaving_running
 def test_plain_claims_leave_tenants_alone_and_a_tenant_must_be_known(queue: Queue) -> None:
     with pytest.raises(psycopg.errors.ForeignKeyViolation):
         queue.enqueue("k", tenant="unknown")
-    queue.named("set_tenant", tenant="t", cap=1)
+    queue.named("set_tenant", tenant_name="t", most_running=1)
     queue.enqueue("k", tenant="t")
     assert queue.claim(batch=10) == []
 
 
 def test_ten_claimers_at_once_never_exceed_a_cap_of_three_and_use_it(queue: Queue) -> None:
     """Ownership by truth: every claim and every end of one is counted under the row's own lock, by a trigger."""
-    queue.named("set_tenant", tenant="t", cap=3)
+    queue.named("set_tenant", tenant_name="t", most_running=3)
     for number in range(120):
         queue.enqueue(f"k{number}", tenant="t", group=f"g{number % 40}" if number % 2 else None)
     most: list[int] = []
@@ -178,7 +178,7 @@ def test_workers_serve_tenants_within_their_caps_beside_the_others(
     most = Counter[str]()
     outside.behave = lambda key: (0.1, 200)
     for tenant, cap in (("a", 1), ("b", 2)):
-        queue.named("set_tenant", tenant=tenant, cap=cap)
+        queue.named("set_tenant", tenant_name=tenant, most_running=cap)
         for number in range(8):
             queue.enqueue(f"{tenant}{number}", tenant=tenant)
     for number in range(8):

@@ -1,0 +1,1 @@
+grant insert on queue_payload to queue_enqueue;

@@ -1,0 +1,1 @@
+grant update (state, run_at, attempts, version, worker_id, granted_at, lease_until, renewals, recoveries, phase, remote_id, last_error_class, last_error_code, last_error_reason, last_response_id, updated_at, finished_at, permit) on queue_job to queue_work;

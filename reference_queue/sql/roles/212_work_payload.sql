@@ -1,0 +1,1 @@
+grant select on queue_payload to queue_work;

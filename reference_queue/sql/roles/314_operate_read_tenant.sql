@@ -1,0 +1,1 @@
+grant select on queue_tenant to queue_operate;

@@ -1,0 +1,1 @@
+grant insert on queue_tenant to queue_operate;

@@ -1,0 +1,1 @@
+grant update (cap) on queue_tenant to queue_operate;

@@ -1,0 +1,1 @@
+grant select on queue_schema to queue_operate;

@@ -1,0 +1,1 @@
+grant select on queue_audit to queue_read;

@@ -1,0 +1,1 @@
+grant select on queue_archive to queue_read;

@@ -1,0 +1,1 @@
+grant select on queue_progress to queue_read;

@@ -1,0 +1,1 @@
+grant select on queue_job to queue_retain;

@@ -1,0 +1,1 @@
+grant update (finished_at) on queue_job to queue_retain;

@@ -1,0 +1,1 @@
+grant delete on queue_job to queue_retain;

@@ -1,0 +1,1 @@
+grant delete on queue_audit to queue_retain;

@@ -1,0 +1,1 @@
+grant insert (job_id, operation_key, business_key, kind, state, tenant, group_key, attempts, version, worker_id, remote_id, last_error_class, last_error_code, created_at, finished_at, audit) on queue_archive to queue_retain;

@@ -1,0 +1,1 @@
+grant select (job_id) on queue_archive to queue_retain;
