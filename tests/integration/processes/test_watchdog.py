@@ -80,6 +80,7 @@ def test_nothing_outlives_the_harness(tmp_path: Path, blow: signal.Signals) -> N
     true_within(lambda: not any(map(alive, pids.values())), WITHIN_SECONDS - (time.monotonic() - struck))
     assert [name for name, pid in pids.items() if alive(pid)] == []
     assert [folder for folder in folders if Path(folder).exists()] == []
+    assert "received immediate shutdown request" in (tmp_path / "server.log").read_text(), "it leaves shared memory"
 
 
 def sleeper() -> "subprocess.Popen[bytes]":
