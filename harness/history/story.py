@@ -614,10 +614,15 @@ def without_garbage_collection() -> Iterator[None]:
 def stories(entries: Iterable[Entry]) -> dict[str, Story]:
     """Split a history by play, in the order in which the plays began."""
     told: dict[str, Story] = {}
+    play: str | None = None
+    add: Callable[[Entry], None]
     with without_garbage_collection():
         for entry in entries:
-            story = told.get(entry.play)
-            if story is None:
-                story = told[entry.play] = Story(entry.play)
-            story.add(entry)
+            if entry.play != play:
+                play = entry.play
+                story = told.get(play)
+                if story is None:
+                    story = told[play] = Story(play)
+                add = story.add
+            add(entry)
     return told

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
+from harness.history.events import Row
 from harness.history.story import ENDED, Job, Story, Transition
 
 NAME = "claim_order"
 NEVER = 1 << 62
+WAITS = frozenset({"pending", "retry"})
 
 Rank = tuple[int, int]
 
@@ -50,18 +52,19 @@ def _ranked(story: Story) -> Iterator[Finding]:
     for job in story.jobs.values():
         if not job.enqueued:
             continue
+        last = len(job.transitions) - 1
         for place, transition in enumerate(job.transitions):
-            rank = _rank(job, transition, priority=priority)
-            if rank is None:
-                continue
-            if transition.change == "claim" and transition.notice is not None and transition.notice.after:
-                claims.append((transition.notice.after, rank, job, transition))
-            new = transition.moved.new
-            if new is not None and new.state in {"pending", "retry"}:
-                since = job.enqueued[0].n if transition.change == "enqueue" else transition.known_by
-                following = job.transitions[place + 1] if place + 1 < len(job.transitions) else None
-                until = following.moved.transaction_us if following is not None else NEVER
-                waiting.append(_Waiting(rank, since, until, new.run_at_us or 0, job.key))
+            moved, notice = transition.moved, transition.notice
+            if moved.change == "claim":
+                rank = _rank(job, moved.old, priority=priority)
+                if rank is not None and notice is not None and notice.after:
+                    claims.append((notice.after, rank, job, transition))
+            elif moved.new is not None and moved.new.state in WAITS:
+                rank = _rank(job, moved.new, priority=priority)
+                if rank is not None:
+                    since = job.enqueued[0].n if moved.change == "enqueue" else transition.known_by
+                    until = job.transitions[place + 1].moved.transaction_us if place < last else NEVER
+                    waiting.append(_Waiting(rank, since, until, moved.new.run_at_us or 0, job.key))
     claims.sort(key=lambda claim: claim[0])
     held = _held(story, claims[-1][3].n if claims else 0)
     yield from _passed_over(story, sorted((w for w in waiting if w.key not in held), key=lambda w: w.since), claims)
@@ -90,13 +93,14 @@ def _passed_over(
             heapq.heappush(free, each)
 
 
-def _rank(job: Job, transition: Transition, *, priority: bool) -> Rank | None:
-    row = transition.moved.old if transition.change == "claim" else transition.moved.new
-    run_at = row.run_at_us if row is not None else None
+def _rank(job: Job, row: Row | None, *, priority: bool) -> Rank | None:
+    """Where a waiting row stands in the order; None when it does not wait or its place is not known. Takeovers have none."""
+    if row is None or row.state not in WAITS:
+        return None
     if not priority:
-        return None if run_at is None else (0, run_at)
+        return None if row.run_at_us is None else (0, row.run_at_us)
     number = job.enqueued[0].what.priority
-    return None if number is None else (number, run_at or 0)
+    return None if number is None else (number, row.run_at_us or 0)
 
 
 def _held(story: Story, last: int) -> set[str]:

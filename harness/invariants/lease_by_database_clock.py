@@ -29,9 +29,9 @@ def lease_by_database_clock(story: Story) -> Iterator[Finding | Unknown]:
     lease = story.subject.lease_seconds or 0.0
     allowed_us = round(lease * 1e6 + max(TOLERANCE_SECONDS, lease / 20) * 1e6)
     for job in story.jobs.values():
-        for transition in job.transitions:
+        for transition in job.grants:
             moved = transition.moved
-            if moved.change != "claim" or moved.worker == 0 or moved.new is None:
+            if moved.worker == 0 or moved.new is None:
                 continue
             until = moved.new.lease_us
             if until is None or moved.transaction_us < until <= moved.wall_us + allowed_us:

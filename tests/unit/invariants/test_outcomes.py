@@ -5,7 +5,7 @@ import pytest
 
 from harness.contracts.invariant import Unknown
 from harness.contracts.verdict import Finding
-from harness.history.events import Blocked, Enqueued, FaultLanded, Final, OpenTransaction, Row, Stalled
+from harness.history.events import Answered, Blocked, Enqueued, FaultLanded, Final, OpenTransaction, Row, Stalled
 from harness.history.made_up import EPOCH_US, SUBJECT, History
 from harness.history.story import Story
 from harness.invariants.asks_before_repeating import asks_before_repeating
@@ -230,6 +230,22 @@ def test_which_open_transactions_span_a_call(on_row: bool, older: bool, at_end: 
     call = h.call(1, "a")
     for _ in range(2):  # seen twice, told once
         h.say(OpenTransaction(call, 1, 55, "a", on_row, older, at_end))
+    assert len(said(no_transaction_across_call, h)) == expected
+
+
+@pytest.mark.parametrize(("ends", "expected"), [("before", 0), ("within", 0), ("after", 1), ("never", 1)])
+def test_a_claims_transaction_that_spans_a_call_is_seen_on_the_wire(ends: str, expected: int) -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a", settles=ends == "before", read=False)
+    call = h.call(1, "a", answered=False)
+    if ends == "within":  # a call before its commit, which calls_follow_grants judges, yet none that spans it
+        h.settle(1)
+    h.say(Answered(call, 1, "a", 200))
+    if ends == "after":
+        h.settle(1)
+    h.show()
     assert len(said(no_transaction_across_call, h)) == expected
 
 
