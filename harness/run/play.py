@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.contracts.problem import BadInput, EnvironmentFailed, SubjectFailed
 from harness.contracts.scenario import Scenario
-from harness.history.events import Began, Called, Ended, Entry, Saw
+from harness.history.events import Began, Ended, Entry, Saw
 from harness.history.recorder import DeadlinePassed, PlayRecorder
 from harness.history.story import Story
 from harness.history.subject_facts import facts_of
@@ -43,7 +43,7 @@ async def play_once(
 
     def follow(entry: Entry) -> None:
         story.add(entry)
-        if isinstance(entry.what, Called) and is_unexcused_duplicate(story, entry):
+        if is_unexcused_duplicate(story, entry) is not None:
             duplicate.set()
 
     recorder.subscribe(follow)
