@@ -5,6 +5,7 @@ Follows both directions message by message, records attempts, notices and settle
 
 import itertools
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.history.events import Attempted, Noticed, SessionOpened, Settled
@@ -25,6 +26,10 @@ QUERY, PARSE, BIND, EXECUTE, SYNC, FLUSH = b"QPBESH"
 CLOSE, FUNCTION, TERMINATE, COPY_DONE, COPY_FAIL = b"CFXcf"
 # Backend messages.
 READY, COMPLETE, ERROR, EMPTY, SUSPENDED, NOTICE, KEY, COPY_IN, COPY_BOTH = b"ZCEIsNKGW"
+
+_COPY_ENDS = frozenset((COPY_DONE, COPY_FAIL))
+_COPY_STARTS = frozenset((COPY_IN, COPY_BOTH))
+_UNTAGGED = frozenset((EMPTY, SUSPENDED))
 
 
 class Statement:
@@ -79,11 +84,11 @@ class Running:
 
 # What the server still has to answer, in order: a Query (ends with ReadyForQuery), an Execute, a Sync. A COPY_END stands
 # for a CopyDone or CopyFail that was sent before the server asked for data.
-_Awaited = tuple[str, Running]
+Awaited = tuple[str, Running]
 _UNKNOWN = Running(Statement(b""))
 _CALL = Running(Statement(b"function call"))
-_SYNCED: _Awaited = ("sync", _UNKNOWN)
-_COPY_END: _Awaited = ("copy end", _UNKNOWN)
+_SYNCED: Awaited = ("sync", _UNKNOWN)
+_COPY_END: Awaited = ("copy end", _UNKNOWN)
 
 
 class Conversation:
@@ -96,11 +101,11 @@ class Conversation:
         self.terminated = False  # the client said goodbye
         self._statements: dict[bytes, Statement] = {}
         self._portals: dict[bytes, Running] = {}
-        self._awaited: deque[_Awaited] = deque()
+        self._awaited: deque[Awaited] = deque()
         self._skipping = False  # the server ignores everything until a Sync
         self._copying_in = False
         self._moved = 0  # notices within the statement that runs
-        self._tags: list[str] = []  # of the Query that runs
+        self._tags: list[bytes] = []  # of the Query that runs
         self._sqlstate: str | None = None
         self._last = _UNKNOWN
         self._unsettled = False
@@ -122,6 +127,47 @@ class Conversation:
     def quiet(self) -> bool:
         """Whether the server has answered everything."""
         return not self._awaited
+
+    # ---------------------------------------------------------------- the short cut
+
+    def sent_plainly(self, chunk: bytes) -> bool:
+        """Note a chunk that is one Query, seen before and of interest to nobody. False: it must be read as usual."""
+        proxy = self._proxy
+        plain = proxy.plain.get(chunk)
+        if (
+            plain is None
+            or self._skipping
+            or proxy.learning
+            or proxy.armed
+            or plain[1].statement.changes(proxy.book)
+            or not self._session.front.aligned
+        ):
+            return False
+        self._awaited.append(plain)
+        return True
+
+    def answered_plainly(self, data: bytes, marks: Sequence[int]) -> bool:
+        """Note the end of a Query that interests nobody, with nothing pending. False: it must be read as usual."""
+        if len(marks) != 2 or data[marks[1]] != READY or data[marks[0]] != COMPLETE:
+            return False
+        awaited = self._awaited
+        if (
+            not awaited
+            or not self.status
+            or self._unsettled
+            or self._tags
+            or self._sqlstate
+            or self._moved
+            or self._session.involved
+        ):
+            return False
+        kind, running = awaited[0]
+        if kind != "query" or running.statement.changes(self._proxy.book):
+            return False
+        self._last = running
+        self.status = data[end_of(data, marks[1]) - 1]
+        awaited.popleft()
+        return True
 
     # ---------------------------------------------------------------- what the client says
 
@@ -147,7 +193,14 @@ class Conversation:
     def sent(self, data: bytes, at: int) -> None:
         """A whole message goes to the server: keep in mind what it will answer."""
         kind = data[at]
-        if kind == SYNC:
+        if kind == QUERY:
+            if not self._skipping:
+                running = self._queried(data, at)
+                asked: Awaited = ("query", running)
+                self._awaited.append(asked)
+                if at == 0 and running is running.statement.plain and end_of(data, 0) == len(data):
+                    self._proxy.remember(data, asked)
+        elif kind == SYNC:
             self._skipping = False
             if not self._copying_in:  # the server ignores a Sync while it takes data
                 self._awaited.append(_SYNCED)
@@ -161,13 +214,10 @@ class Conversation:
         elif kind == EXECUTE:
             if not self._skipping:
                 self._awaited.append(("execute", self._portals.get(word_at(data, at + 5), _UNKNOWN)))
-        elif kind == QUERY:
-            if not self._skipping:
-                self._awaited.append(("query", self._queried(data, at)))
         elif kind == CLOSE:
             named = self._statements if data[at + 5 : at + 6] == b"S" else self._portals
             named.pop(word_at(data, at + 6), None)
-        elif kind in {COPY_DONE, COPY_FAIL}:
+        elif kind in _COPY_ENDS:
             if self._copying_in:
                 self._copying_in = False
             else:
@@ -204,7 +254,7 @@ class Conversation:
 
     # ---------------------------------------------------------------- what the server says
 
-    def _head(self) -> _Awaited | None:
+    def _head(self) -> Awaited | None:
         """The statement that the server is answering, or None."""
         awaited = self._awaited
         while awaited and awaited[0] is _COPY_END:
@@ -214,10 +264,12 @@ class Conversation:
     def answered(self, data: bytes, at: int) -> bool:
         """A whole message came from the server: record what it says. True when it is ours and not for the client."""
         kind = data[at]
-        if kind == READY:
+        if kind == COMPLETE:
+            self._completed(data[at + 5 : end_of(data, at) - 1])
+        elif kind == READY:
             self._is_ready(data[end_of(data, at) - 1])
-        elif kind in {COMPLETE, EMPTY, SUSPENDED}:
-            self._completed(data[at + 5 : end_of(data, at) - 1] if kind == COMPLETE else b"")
+        elif kind in _UNTAGGED:
+            self._completed(b"")
         elif kind == NOTICE:
             said = framing.announcement(data[at + 4 : end_of(data, at)])
             if said is not None:
@@ -227,7 +279,7 @@ class Conversation:
             self._has_failed(framing.sqlstate(data[at + 5 : end_of(data, at)]))
         elif kind == KEY and end_of(data, at) >= at + 9:
             self._session.pid = framing.int_at(data, at + 5)
-        elif kind in {COPY_IN, COPY_BOTH}:
+        elif kind in _COPY_STARTS:
             self._takes_data()
         return False
 
@@ -242,7 +294,7 @@ class Conversation:
         while awaited:
             kind, running = awaited.popleft()
             if kind == "query":
-                self._finish(running, "; ".join(self._tags), self._sqlstate)
+                self._finish(running, b"; ".join(self._tags), self._sqlstate)
                 self._tags.clear()
                 self._sqlstate = None
                 break
@@ -260,7 +312,7 @@ class Conversation:
         """The connection has ended: an error that came instead of an answer was the answer."""
         running = self.running
         if self._sqlstate is not None and running is not None:
-            self._finish(running, "; ".join(self._tags), self._sqlstate)
+            self._finish(running, b"; ".join(self._tags), self._sqlstate)
 
     def _completed(self, tag: bytes) -> None:
         self._last_tag = tag
@@ -271,10 +323,10 @@ class Conversation:
             return
         kind, running = head
         if kind == "query":
-            self._tags.append(tag.decode("utf-8", "replace"))
-            return
-        self._awaited.popleft()
-        self._finish(running, tag.decode("utf-8", "replace"), None)
+            self._tags.append(tag)
+        else:
+            self._awaited.popleft()
+            self._finish(running, tag, None)
 
     def _has_failed(self, sqlstate: str) -> None:
         self._failed = True
@@ -284,7 +336,7 @@ class Conversation:
             self._sqlstate = sqlstate
             return
         if head is not None:
-            self._finish(head[1], "", sqlstate)
+            self._finish(head[1], b"", sqlstate)
         while self._awaited and self._awaited[0] is not _SYNCED:
             self._awaited.popleft()
         self._skipping = not self._awaited and bool(self.status)
@@ -303,17 +355,17 @@ class Conversation:
             self._copying_in = True
         self._awaited = deque([first, *rest])
 
-    def _finish(self, running: Running, tag: str, sqlstate: str | None) -> None:
+    def _finish(self, running: Running, tag: bytes, sqlstate: str | None) -> None:
         self._last = running
         statement = running.statement
-        changes = statement.changes(self._proxy.book)
         moved, self._moved = self._moved, 0
+        changes = statement.changes(self._proxy.book)
         if not changes:
             return
         self._unsettled = True
         session = self._session
         said = (session.id, session.worker, session.pid, changes, statement.fingerprint)
-        self._proxy.recorder.record(Attempted(*said, moved, tag, sqlstate, *running.found))
+        self._proxy.recorder.record(Attempted(*said, moved, tag.decode("utf-8", "replace"), sqlstate, *running.found))
 
     def _announced(self, said: framing.Announcement) -> None:
         session, proxy = self._session, self._proxy

@@ -13,7 +13,6 @@ CANCEL_REQUEST = 80877102
 SSL_REQUEST = 80877103
 GSS_REQUEST = 80877104
 LONGEST_STARTUP = 10_000  # PostgreSQL's own limit on a startup packet
-LONGEST_MESSAGE = 0x4000_0000  # PostgreSQL's own limit on any message, 1 GiB
 TLS_HANDSHAKE = 0x16  # first byte of a TLS client that does not ask first
 
 IDLE, IN_TRANSACTION, FAILED = ord("I"), ord("T"), ord("E")  # what ReadyForQuery says
@@ -49,6 +48,11 @@ class Scanner:
         self._need = 0
         self.lost = False
 
+    @property
+    def aligned(self) -> bool:
+        """Whether the next byte begins a message."""
+        return not self._skip and not self._parts and not self.lost
+
     def feed(self, data: bytes) -> tuple[bytes, Sequence[int]]:
         if self._parts:
             self._parts.append(data)
@@ -59,16 +63,16 @@ class Scanner:
             self._parts = []
         if self.lost:
             return data, ()
-        interesting = self._interesting
+        interesting, length_at = self._interesting, _length_at  # this loop is the proxy's cost: names are local
         end = len(data)
         last = end - 5
         at = self._skip
         need = 5
         marks: list[int] = []
         while at <= last:
-            length = _length_at(data, at + 1)[0]
+            (length,) = length_at(data, at + 1)
             after = at + 1 + length
-            if not 4 <= length <= LONGEST_MESSAGE:
+            if length < 4 or length > 0x4000_0000:  # 1 GiB is PostgreSQL's own limit
                 self.lost = True
                 self._skip = 0
                 return data, marks
@@ -78,7 +82,10 @@ class Scanner:
                     break
                 marks.append(at)
             at = after
-        if at >= end:
+        if at == end:
+            self._skip = 0
+            return data, marks
+        if at > end:
             self._skip = at - end
             return data, marks
         self._skip = 0

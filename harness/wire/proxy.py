@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from harness.contracts.problem import EnvironmentFailed
 from harness.history.recorder import PlayRecorder
-from harness.wire.conversation import Statement
+from harness.wire.conversation import Awaited, Statement
 from harness.wire.holds import Ending, NoticeHold, NoticeView, ReplyHold, RequestHold, RequestView
 from harness.wire.known_jobs import KnownJobs
 from harness.wire.session import Session, Side
@@ -22,7 +22,7 @@ _LONGEST_REMEMBERED = 16_384
 class Proxy:
     """Stands between one worker and PostgreSQL. ``learning`` feeds the book with what each statement was seen to do."""
 
-    def __init__(  # noqa: PLR0917 - the six things that make a proxy, in the order in which one says them
+    def __init__(
         self,
         worker: int,
         upstream_host: str,
@@ -53,6 +53,7 @@ class Proxy:
         self._upstream = (upstream_host, upstream_port)
         self._server: asyncio.Server | None = None
         self._refusing: socket.socket | None = None
+        self.plain: dict[bytes, Awaited] = {}  # whole Query messages that interested nobody
         self._statements: dict[bytes, Statement] = {}
 
     # ---------------------------------------------------------------- life
@@ -105,6 +106,13 @@ class Proxy:
                     self._statements.clear()
                 self._statements[sql] = known
         return known
+
+    def remember(self, query: bytes, asked: Awaited) -> None:
+        """A Query that interests nobody now; the conversation asks again each time whether that is still so."""
+        if len(query) <= _LONGEST_REMEMBERED:
+            if len(self.plain) >= _MOST_STATEMENTS:
+                self.plain.clear()
+            self.plain[query] = asked
 
     # ---------------------------------------------------------------- holds
 

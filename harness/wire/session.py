@@ -352,6 +352,11 @@ class Session:
             self._withheld = []
             self.refresh()
 
+    @property
+    def involved(self) -> bool:
+        """Whether the end of a transaction matters to a hold."""
+        return bool(self._wanted or self._durable or self._noticed)
+
     def has_noticed(self, view: NoticeView) -> None:
         """A row change was announced: prepare the holds that want it."""
         for hold in self._proxy.notice_holds:

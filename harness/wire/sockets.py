@@ -21,6 +21,7 @@ class ClientSide(asyncio.Protocol):
         self.session = session
         self._feed = session.front.feed
         self._sent = session.talk.sent
+        self._sent_plainly = session.talk.sent_plainly
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.session.client_connected(cast("asyncio.Transport", transport))
@@ -29,9 +30,10 @@ class ClientSide(asyncio.Protocol):
         if not self.direct:
             self.session.to_server.put(data)
             return
-        data, marks = self._feed(data)
-        for at in marks:
-            self._sent(data, at)
+        if not self._sent_plainly(data):
+            data, marks = self._feed(data)
+            for at in marks:
+                self._sent(data, at)
         if data:
             self.session.write_server(data)
 
@@ -56,6 +58,7 @@ class ServerSide(asyncio.Protocol):
         self.session = session
         self._feed = session.back.feed
         self._answered = session.talk.answered
+        self._answered_plainly = session.talk.answered_plainly
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.session.server_connected(self, cast("asyncio.Transport", transport))
@@ -66,9 +69,10 @@ class ServerSide(asyncio.Protocol):
             session.to_client.put(data)
             return
         data, marks = self._feed(data)
-        ours = [at for at in marks if self._answered(data, at)]
-        if ours:
-            data = _without(data, ours)
+        if marks and not self._answered_plainly(data, marks):
+            ours = [at for at in marks if self._answered(data, at)]
+            if ours:
+                data = _without(data, ours)
         if data:
             session.write_client(data)
 
