@@ -4,7 +4,7 @@
 -- with a bind parameter there the server would plan the statement anew each time.
 -- A job with a group key waits until those of its key that were added before it have ended; one that is paused or with a
 -- person holds its key. Jobs of tenants are claimed by claim_of_tenants.sql.
-with candidate as (
+with candidate as materialized (
     select id, state
     from queue_job
     where state in ('pending', 'retry') and tenant is null and run_at <= now() and kind = any (%(kinds)s::text[])

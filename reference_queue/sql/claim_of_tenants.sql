@@ -3,21 +3,17 @@
 -- Two claimers with different snapshots may still choose one permit: the unique index lets one of them commit, the other
 -- statement fails as a whole and is tried again. Tenants that are full are not even looked at, however many jobs they have.
 with offer as materialized (
-    select head.id, head.priority, head.run_at, free.permit
+    select head.id, head.priority, head.run_at, free.permits[head.nth] as permit
     from queue_tenant as tenant
     cross join lateral (
-        select permit, row_number() over (order by permit) as nth
-        from (
-            select permit
-            from generate_series(1, tenant.cap) as permit
-            where not exists (
-                select from queue_job as busy
-                where busy.tenant = tenant.tenant and busy.permit = permit.permit and busy.state = 'running'
-            )
-            limit 100
-        ) as unused
+        select array_agg(permit order by permit) as permits
+        from generate_series(1, tenant.cap) as permit
+        where not exists (
+            select from queue_job as busy
+            where busy.tenant = tenant.tenant and busy.permit = permit.permit and busy.state = 'running'
+        )
     ) as free
-    join lateral (
+    cross join lateral (
         select id, priority, run_at, row_number() over (order by priority, run_at, id) as nth
         from (
             select id, priority, run_at
@@ -31,17 +27,20 @@ with offer as materialized (
                         and (before.id < job.id or before.state = 'running')
                 ))
             order by priority, run_at, id
-            limit 100
+            limit coalesce(cardinality(free.permits), 0)
         ) as due
-    ) as head on head.nth = free.nth
-), candidate as (
-    select job.id, job.state, offer.permit
-    from offer
-    join queue_job as job on job.id = offer.id
-    where job.state in ('pending', 'retry')
-    order by offer.priority, offer.run_at, offer.id
+    ) as head
+), candidate as materialized (
+    -- one offer after the other, in order, until the limit: no more rows are locked than are taken
+    select job.id, job.state, head.permit
+    from (select id, permit from offer order by priority, run_at, id) as head
+    cross join lateral (
+        select id, state
+        from queue_job
+        where queue_job.id = head.id and state in ('pending', 'retry')
+        for update skip locked
+    ) as job
     limit 1 /* batch */
-    for update of job skip locked
 ), granted as (
     update queue_job as job
     set state = 'running',

@@ -1,7 +1,7 @@
 -- The claim, but by age alone, for jobs that have been due longer than a stated time. Each worker uses it for every tenth
 -- look, so that a stream of urgent jobs cannot starve the others: a job that is overdue and has m older ones before it is
 -- granted within 10 * (m + 1) looks.
-with candidate as (
+with candidate as materialized (
     select id, state
     from queue_job
     where state in ('pending', 'retry') and tenant is null and run_at <= now() - %(overdue)s::interval and kind = any (%(kinds)s::text[])

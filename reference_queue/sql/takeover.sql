@@ -2,7 +2,7 @@
 -- set back to pending. A job that has used up its attempts ends here when nothing was called (dead), is granted once more
 -- only to ask the outside (may_call is false), and when that has failed three times goes to a person (reconcile).
 -- Whatever we hold ourselves is left out: a takeover is never from oneself.
-with expired as (
+with expired as materialized (
     select id,
         worker_id as lost_by,
         attempts >= max_attempts as used_up,
