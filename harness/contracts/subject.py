@@ -72,6 +72,15 @@ class PastedSql:
 
 
 @dataclass(frozen=True)
+class Broken:
+    """Of a queue that is broken on purpose: the invariant that must catch it, and the scenarios in which it must."""
+
+    letter: str  # the class of faults it stands for, A to R
+    caught_by: str
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Subject:
     """One queue under test, as its ``subject.toml`` declares it. Durations in seconds."""
 
@@ -101,3 +110,4 @@ class Subject:
     pasted: PastedSql | None = None
     statements: dict[str, tuple[str, ...]] = field(default_factory=dict)  # corrections: change -> statement patterns
     known: dict[str, str] = field(default_factory=dict)  # accepted findings: "scenario:invariant" -> reason
+    broken: Broken | None = None  # None: it is meant to be right

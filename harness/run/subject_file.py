@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from harness import processes
 from harness.contracts.problem import BadInput
-from harness.contracts.subject import JobsMapping, PastedSql, Subject
+from harness.contracts.subject import Broken, JobsMapping, PastedSql, Subject
 from harness.processes.placeholders import NAMES, escape, fill, names_in
 from harness.run.subject_tables import (
     ENQUEUE_TAKES,
@@ -275,6 +275,8 @@ def _wrong(error: ErrorDetails, path: Path_) -> str:
             return str(error["ctx"]["error"])
         case "string_type":
             return f"{value} is not a text; write it in quotes"
+        case "string_pattern_mismatch":
+            return f"{value} is not what fits {error['ctx']['pattern']}"
         case "string_too_short":
             return "is empty"
         case "too_short":
@@ -467,6 +469,11 @@ def _subject(table: SubjectTable, whole: _Whole) -> Subject:
             if said
         },
         known=dict(table.known),
+        broken=(
+            Broken(table.broken.letter, table.broken.caught_by, tuple(table.broken.by))
+            if table.broken is not None
+            else None
+        ),
     )
 
 

@@ -148,6 +148,14 @@ class StatementsTable(Table):
     retire: str | list[Text] = []
 
 
+class BrokenTable(Table):
+    """Of a queue that is broken on purpose, so that the gate can be seen to catch it."""
+
+    letter: Annotated[str, Field(alias="class", pattern="^[A-R]$")]
+    caught_by: Text
+    by: Words
+
+
 class SubjectTable(Table):
     name: Text
     extends: Text | None = None
@@ -169,6 +177,7 @@ class SubjectTable(Table):
     sql: SqlTable | None = None
     statements: StatementsTable = StatementsTable()
     known: dict[str, Text] = {}
+    broken: BrokenTable | None = None
 
 
 class SubjectFile(Table):
@@ -188,5 +197,8 @@ WHAT_IT_IS = {
     "subject.jobs.state": "the expression of its state: pending, retry, running, done, dead, paused or reconcile",
     "subject.sql.claim": "the statement that takes jobs and returns id, key and, if it fences, token",
     "subject.sql.complete": "the statement that marks a job done",
+    "subject.broken.class": "the class of faults that it stands for, a letter from A to R",
+    "subject.broken.caught_by": "the invariant that must catch it",
+    "subject.broken.by": "the scenarios in which it must be caught",
     "subject.consistent.sql": "a query that returns no row at any quiet moment",
 }

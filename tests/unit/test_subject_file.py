@@ -326,3 +326,24 @@ def _any_subject():
 
 
 SUBJECT = _any_subject()
+
+
+def test_a_queue_that_is_broken_on_purpose_says_by_whom_it_must_be_caught(tmp_path):
+    told = (
+        '\n[subject.broken]\nclass = "C"\ncaught_by = "no_stale_write"\nby = ["worker_late_complete_after_takeover"]\n'
+    )
+    broken = load_subject(write(tmp_path, GOOD + told)).broken
+    assert broken is not None
+    assert (broken.letter, broken.caught_by, broken.by) == (
+        "C",
+        "no_stale_write",
+        ("worker_late_complete_after_takeover",),
+    )
+    assert load_subject(write(tmp_path / "right")).broken is None
+
+
+def test_a_class_of_faults_that_is_none_is_refused(tmp_path):
+    told = '\n[subject.broken]\nclass = "Z"\ncaught_by = "no_stale_write"\n'
+    found = mistakes(write(tmp_path, GOOD + told))
+    assert any(line.startswith("subject.broken.class: 'Z' is not") for line in found)
+    assert "subject.broken.by: missing; the scenarios in which it must be caught" in found
