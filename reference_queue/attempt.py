@@ -15,6 +15,7 @@ from reference_queue.failures import DEAD, RETRY, Failure, classify
 from reference_queue.grants import Grant, Phase
 from reference_queue.handlers import Handler, Job
 from reference_queue.held import Held
+from reference_queue.metrics import Metrics
 from reference_queue.protocol import Ours, Protocol
 
 USED_UP = Failure(DEAD, "attempts_used_up", "All attempts failed, and the effect does not exist outside.")
@@ -35,11 +36,12 @@ class Abandoned(Exception):
 class Attempt:
     """``run`` once. ``abandon`` and ``give_back_if_not_started`` may come from outside at any time."""
 
-    def __init__(self, grant: Grant, handler: Handler, protocol: Protocol, held: Held) -> None:
+    def __init__(self, grant: Grant, handler: Handler, protocol: Protocol, held: Held, metrics: Metrics) -> None:
         self.grant = grant
         self._handler = handler
         self._protocol = protocol
         self._held = held
+        self._metrics = metrics
         self._abandoned = False
         self._give_back = False
         self._outside: asyncio.Task[Any] | None = None
@@ -90,10 +92,12 @@ class Attempt:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is classified, never let through
             failure = classify(error, self._handler.reasons)
+            self._metrics.add("failures_total", label=failure.error_class)
             log.info("job=%d failed class=%s code=%s", self.grant.id, failure.error_class, failure.code)
             await self._failed(failure)
         else:
             self._heed(await self._protocol.complete(self.grant, done.remote_id, "completed"))
+            self._metrics.add("completed_jobs_total")
 
     async def _failed(self, failure: Failure) -> None:
         """The last attempt failed without saying whether it had an effect: ask before it is decided."""

@@ -33,7 +33,13 @@ class Heartbeat(threading.Thread):
     """``lost`` is told of each grant that is ours no more; ``woken`` of each hint, and once listening has begun."""
 
     def __init__(
-        self, settings: Settings, statements: Statements, held: Held, lost: Lost, woken: Callable[[], None]
+        self,
+        settings: Settings,
+        statements: Statements,
+        held: Held,
+        lost: Lost,
+        woken: Callable[[], None],
+        counted: Callable[[int], None],
     ) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._settings = settings
@@ -41,9 +47,9 @@ class Heartbeat(threading.Thread):
         self._held = held
         self._lost = lost
         self._woken = woken
+        self._counted = counted
         self._over = threading.Event()
         self._bell_read, self._bell_write = socket.socketpair()
-        self.renewals = 0
 
     def stop(self) -> None:
         """Only once the last handler has ended."""
@@ -105,7 +111,7 @@ class Heartbeat(threading.Thread):
     def _heed(self, grants: Sequence[Grant], rows: Sequence[dict[str, Any]], sent: float) -> None:
         fates = {row["id"]: row["fate"] for row in rows}
         renewed = [grant.id for grant in grants if fates.get(grant.id) == "renewed"]
-        self.renewals += len(renewed)
+        self._counted(len(renewed))
         self._held.renewed(renewed, sent + self._settings.lease_seconds)
         for grant in grants:
             fate = fates.get(grant.id, "lost")

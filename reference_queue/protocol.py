@@ -10,6 +10,7 @@ from typing import Any
 
 from reference_queue.failures import Failure
 from reference_queue.grants import Grant, Phase
+from reference_queue.metrics import Metrics
 from reference_queue.sessions import Conflict, NothingHappened, Sessions, Unknown
 from reference_queue.settings import Settings
 from reference_queue.statements import Statements
@@ -34,11 +35,14 @@ class Ours(enum.StrEnum):
 class Protocol:
     """The moves of one worker."""
 
-    def __init__(self, settings: Settings, statements: Statements, sessions: Sessions, kinds: Sequence[str]) -> None:
+    def __init__(
+        self, settings: Settings, statements: Statements, sessions: Sessions, kinds: Sequence[str], metrics: Metrics
+    ) -> None:
         self._settings = settings
         self._statements = statements
         self._sessions = sessions
         self._kinds = list(kinds)
+        self._metrics = metrics
         self._tenants = False
         self._next_tenants = 0.0
 
@@ -84,10 +88,16 @@ class Protocol:
         for tries in range(1, CLAIM_TRIES + 1):
             sent = time.monotonic()
             try:
-                return await self._sessions.run(text, values), sent + self._settings.lease_seconds
+                rows = await self._sessions.run(text, values)
             except Conflict as conflict:
+                self._metrics.add("claim_conflicts_total", label=str(conflict))
                 log.info("%s conflict=%s try=%d", name, conflict, tries)
                 await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))
+            else:
+                self._metrics.add("claims_total", label=name)
+                self._metrics.add("claim_seconds_sum", time.monotonic() - sent, name)
+                self._metrics.add("claimed_jobs_total", len(rows), name)
+                return rows, sent + self._settings.lease_seconds
         return [], 0.0
 
     async def mark_calling(self, grant: Grant) -> Ours:

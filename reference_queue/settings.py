@@ -41,6 +41,7 @@ class Settings:
     backoff_cap_seconds: float
     backoff_jitter: float
     handlers: str
+    metrics_port: int | None
 
     @property
     def lease(self) -> timedelta:
@@ -89,6 +90,7 @@ OPTIONS = (
     Option("backoff-base", ("QUEUE_BACKOFF_BASE",), "1s", "wait before the second attempt; doubles with each"),
     Option("backoff-cap", ("QUEUE_BACKOFF_CAP",), "10min", "the longest wait between attempts"),
     Option("backoff-jitter", ("QUEUE_BACKOFF_JITTER",), "0.5", "the random part of a wait, 0 to 1"),
+    Option("metrics-port", ("QUEUE_METRICS_PORT",), None, "Prometheus text on this port of the loopback; 0 picks one"),
     Option(
         "handlers",
         ("QUEUE_HANDLERS",),
@@ -168,6 +170,7 @@ def from_options(given: Mapping[str, str | None], environment: Mapping[str, str]
         backoff_cap_seconds=duration("backoff-cap"),
         backoff_jitter=jitter if jitter is not None else 0.0,
         handlers=text["handlers"] or "",
+        metrics_port=number("metrics-port", 0, 65535) if text["metrics-port"] is not None else None,
     )
     if mistakes:
         raise BadSetting("\n".join(mistakes))

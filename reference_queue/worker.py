@@ -23,6 +23,7 @@ from reference_queue.attempt import Attempt
 from reference_queue.grants import Grant
 from reference_queue.heartbeat import Heartbeat
 from reference_queue.held import Held
+from reference_queue.metrics import Endpoint, Metrics
 from reference_queue.migrations import CURRENT
 from reference_queue.protocol import Protocol
 from reference_queue.sessions import NothingHappened, Sessions, Unknown, opened
@@ -50,10 +51,11 @@ class Worker:
         self._settings = settings
         self._statements = statements
         self._sessions = sessions
-        self._protocol = Protocol(settings, statements, sessions, sorted(handlers))
+        self.metrics = Metrics()
+        self._protocol = Protocol(settings, statements, sessions, sorted(handlers), self.metrics)
         self._handlers = handlers
         self._held = Held()
-        self._buffer: deque[Grant] = deque()
+        self._buffer: deque[tuple[Grant, float]] = deque()
         self._running: dict[int, tuple[Attempt, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
         self._stopping = False
@@ -70,9 +72,17 @@ class Worker:
             self._held,
             lambda grant, fate: _tell(loop, self._lose, grant, fate),
             lambda: _tell(loop, self._wake.set),
+            lambda renewed: _tell(loop, self.metrics.add, "renewals_total", renewed),
         )
         for sign in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(sign, self.stop)
+        self.metrics.gauges = {
+            "executing_jobs": lambda: self._held.executing,
+            "buffered_jobs": lambda: self._held.buffered,
+        }
+        endpoint = Endpoint(self.metrics, self._sessions, self._statements)
+        if self._settings.metrics_port is not None:
+            log.info("metrics port=%d", await endpoint.start("127.0.0.1", self._settings.metrics_port))
         heartbeat.start()
         try:
             await self._work()
@@ -80,6 +90,7 @@ class Worker:
         finally:
             # The last thing to end: no handler runs any more.
             heartbeat.stop()
+            endpoint.close()
             await asyncio.to_thread(heartbeat.join, 2.0)
 
     def stop(self) -> None:
@@ -115,7 +126,7 @@ class Worker:
                 await self._wait(self._idle_wait())
 
     def _room(self) -> int:
-        free = self._settings.slots - len(self._running) + self._settings.buffer - len(self._buffer)
+        free = self._settings.slots + self._settings.buffer - len(self._running) - len(self._buffer)
         return max(0, min(free, self._settings.batch))
 
     async def _look(self, room: int) -> bool:
@@ -162,15 +173,20 @@ class Worker:
             log.info(
                 "job=%d %s version=%d attempt=%d phase=%s", grant.id, how, grant.version, grant.attempts, grant.phase
             )
-        self._buffer.extend(grants)
+        if how == "taken_over":
+            self.metrics.add("takeovers_total", len(grants))
+        now = time.monotonic()
+        self._buffer.extend((grant, now) for grant in grants)
         self._fill_slots()
 
     def _fill_slots(self) -> None:
         while self._buffer and len(self._running) < self._settings.slots and not self._stopping:
-            grant = self._buffer.popleft()
+            grant, granted_at = self._buffer.popleft()
             if not self._held.start(grant):
                 continue
-            attempt = Attempt(grant, self._handlers[grant.kind], self._protocol, self._held)
+            self.metrics.add("started_jobs_total")
+            self.metrics.add("claim_to_start_seconds_sum", time.monotonic() - granted_at)
+            attempt = Attempt(grant, self._handlers[grant.kind], self._protocol, self._held, self.metrics)
             task = asyncio.create_task(attempt.run())
             self._running[grant.id] = (attempt, task)
             task.add_done_callback(partial(self._end, grant))
@@ -191,15 +207,14 @@ class Worker:
         """The heartbeat says that a grant is ours no more: stop its handler, and write nothing."""
         if not self._held.drop(grant):
             return
+        self.metrics.add("lost_total", label=fate)
         log.warning("job=%d version=%d ownership=%s", grant.id, grant.version, fate)
         running = self._running.get(grant.id)
         if running is not None and running[0].grant.version == grant.version:
             running[0].abandon()
-        with contextlib.suppress(ValueError):
-            self._buffer.remove(grant)
 
     async def _drain(self) -> None:
-        waiting = [grant for grant in self._buffer if self._held.drop(grant)]
+        waiting = [grant for grant, _ in self._buffer if self._held.drop(grant)]
         self._buffer.clear()
         log.info("draining buffered=%d executing=%d", len(waiting), len(self._running))
         for attempt, _ in self._running.values():

@@ -8,4 +8,5 @@ from (
     order by priority, run_at, id
     limit 100
 ) as head
-where locker in (select xid::text::bigint %% 4294967296 from pg_snapshot_xip(pg_current_snapshot()) as xid);
+where locker in (select xid::text::bigint %% 4294967296 from pg_snapshot_xip(pg_current_snapshot()) as xid)
+    or locker >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint %% 4294967296;

@@ -1,0 +1,1 @@
+grant select on queue_backlog to queue_work;

@@ -1,0 +1,1 @@
+grant select on queue_age to queue_work;

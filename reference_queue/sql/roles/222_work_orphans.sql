@@ -1,0 +1,1 @@
+grant select on queue_orphans to queue_work;
