@@ -61,10 +61,10 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 
 
 def find_run(named: Path) -> Path:
-    """The folder of a run: given itself, its history file, or any file in it. Raises BadInput when there is none."""
+    """The folder of a run: given itself, or any file in it. Raises BadInput when it holds neither history nor report."""
     folder = named if named.is_dir() else named.parent
-    if not named.exists() or not (folder / HISTORY).is_file():
-        raise BadInput(f"RUN: {str(named)!r} is no run: there is no {HISTORY}; look in .queueproof/runs/")
+    if not named.exists() or not any((folder / name).is_file() for name in (HISTORY, DOCUMENT)):
+        raise BadInput(f"RUN: {str(named)!r} is no run: there is no {HISTORY} or {DOCUMENT}; look in .queueproof/runs/")
     return folder.resolve()
 
 

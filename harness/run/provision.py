@@ -89,8 +89,8 @@ async def open_site(subject: Subject, cluster: Cluster, watchdog: Watchdog, fold
     return site
 
 
-async def prepare(site: Site, address: Address) -> JobTable:
-    """Install the subject, try its mapping, and put our objects beside its table."""
+async def prepare(site: Site, address: Address, *, truth: bool = True) -> JobTable:
+    """Install the subject, try its mapping, and put our objects beside its table (not for a load run: ``truth`` False)."""
     subject = site.subject
     await _install(site, address)
     async with _connected(address) as connection:
@@ -105,7 +105,8 @@ async def prepare(site: Site, address: Address) -> JobTable:
                 " name it with its schema, or set install.after_start = true when the worker creates it"
             )
         await check_mapping(connection, subject.jobs, table)
-        await install_truth(connection, subject.jobs, table)
+        if truth:
+            await install_truth(connection, subject.jobs, table)
     return table
 
 

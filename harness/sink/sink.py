@@ -15,10 +15,10 @@ from aiohttp import web
 from harness.contracts.point import Point
 from harness.contracts.problem import EnvironmentFailed
 from harness.history.events import Answered, Applied, Asked, Called, Saw
-from harness.history.recorder import PlayRecorder
 from harness.sink.hold import HeldCall, SinkHold
 from harness.sink.ledger import Effect, Kind, Ledger
 from harness.sink.script import Deed, Script
+from harness.sink.service import Records, Service
 
 # A key of 4 kB may become 12 kB of %XX, and may stand in a header too.
 LONGEST_LINE_BYTES = 256 * 1024
@@ -33,15 +33,21 @@ class Sink:
     """A sink of one kind.
 
     ``apply_late`` makes it apply a held call, once released, although its caller has died. ``service_seconds`` is how
-    long the outside takes before an effect.
+    long the outside takes before an effect; ``service`` decides that, and whether it fails, for each call by itself.
+    With a ``secret`` in its path only those who were given the URL can call: for a sink that other machines must reach.
     """
 
-    def __init__(self, kind: Kind, recorder: PlayRecorder, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, kind: Kind, recorder: Records, host: str = "127.0.0.1", port: int = 0, secret: str | None = None
+    ) -> None:
         self.kind = kind
         self.apply_late = False
         self.service_seconds = 0.0
+        self.service: Service | None = None
         self._recorder = recorder
         self._host = host
+        self._wanted_port = port
+        self._prefix = f"/{secret}" if secret else ""
         self._ledger = Ledger(kind)
         self._calls = 0
         self._holds: list[SinkHold] = []
@@ -63,7 +69,7 @@ class Sink:
         try:
             # Bound and never listening: the port cannot be taken by others, and whoever calls while we are down is refused.
             keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            keeper.bind((self._host, 0))
+            keeper.bind((self._host, self._wanted_port))
         except OSError as error:
             keeper.close()
             raise EnvironmentFailed(f"the sink cannot listen on {self._host}: {error.strerror}") from error
@@ -127,7 +133,7 @@ class Sink:
     def url(self, worker: int) -> str:
         """The address that worker is given as QUEUEPROOF_SINK; a job's key follows after a slash."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self.port}/{worker}"
+        return f"http://{host}:{self.port}{self._prefix}/{worker}"
 
     @property
     def effects(self) -> tuple[Effect, ...]:
@@ -188,7 +194,8 @@ class Sink:
         try:
             async for _ in request.content.iter_any():
                 pass  # the body says nothing to us, but a caller may insist on sending one
-            named = _worker_and_key(request.raw_path)
+            invited = request.raw_path.startswith(f"{self._prefix}/")
+            named = _worker_and_key(request.raw_path[len(self._prefix) :]) if invited else None
             if named is None:
                 self._recorder.record(Saw("a request that names no job", f"{request.method} {request.raw_path[:200]}"))
                 return _said(404, "say /<worker>/<job key>: POST to call, GET to ask")
@@ -239,6 +246,12 @@ class Sink:
             await asyncio.sleep(self.service_seconds)  # a caller that dies meanwhile cancels it, as a hold
             if _gone(request):
                 raise ConnectionResetError
+        if self.service is not None:
+            refusal = await self.service.serve(call)
+            if _gone(request):
+                raise ConnectionResetError
+            if refusal is not None:
+                return await self._answer(request, call, refusal, "failed as the mix of jobs says, without an effect")
         outcome = self._apply(call)
         await self._stand(Point.CALLED, request, call)
         if script is not None and script.deed == "apply then drop":
