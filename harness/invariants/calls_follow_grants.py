@@ -14,7 +14,15 @@ from harness.history.story import Call, Job, Story
 NAME = "calls_follow_grants"
 
 
-@invariant(serves=("Q2", "Q7", "V2", "V4", "V11"), broken_queue="bare_snippet")
+def _applies(story: Story) -> str | None:
+    if story.subject.has_owner or story.subject.has_token or story.claim_statements:
+        return None
+    if any(job.grants for job in story.jobs.values()):
+        return None
+    return "its claim changes no row: the mapping shows neither an owner nor a token, and no row was seen to be granted"
+
+
+@invariant(serves=("Q2", "Q7", "V2", "V4", "V11"), broken_queue="calls_whatever_the_update_said", applies=_applies)
 def calls_follow_grants(story: Story) -> Iterator[Finding | Unknown]:
     """Every call follows a committed grant of its own."""
     unordered: list[int] = []

@@ -176,6 +176,20 @@ def test_a_call_that_the_wire_cannot_place_is_unknown() -> None:
     assert isinstance(said, Unknown)
 
 
+def test_a_claim_that_changes_no_row_grants_nothing_that_calls_could_follow() -> None:
+    for shows, expected in ((False, True), (True, False)):
+        h = History(subject=msgspec.structs.replace(SUBJECT, has_owner=shows, has_token=shows))
+        h.start(1)
+        h.enqueue("a")
+        h.call(1, "a")
+        assert (calls_follow_grants.applies(Story.of(h.entries)) is not None) is expected
+    h = History(subject=msgspec.structs.replace(SUBJECT, has_owner=False, has_token=False))
+    h.start(1)
+    h.enqueue("a")
+    h.run(1, "a")  # its state alone shows a grant
+    assert calls_follow_grants.applies(Story.of(h.entries)) is None
+
+
 def test_a_failed_reply_allows_one_more_call_and_no_second() -> None:
     h = claimed(1)
     h.call(1, "a", None)
