@@ -72,8 +72,15 @@ OPTIONS = (
         "name", ("QUEUEPROOF_WORKER", "QUEUE_WORKER"), None, "this worker's name; two live workers must not share one"
     ),
     Option("slots", ("QUEUEPROOF_SLOTS", "QUEUE_SLOTS"), "1", f"jobs executed at once, 1 to {MOST_SLOTS}"),
-    Option("batch", ("QUEUE_BATCH",), "10", f"most jobs claimed by one statement, 1 to {MOST_BATCH}"),
-    Option("buffer", ("QUEUE_BUFFER",), "0", "jobs claimed ahead of free slots; their leases are renewed, too"),
+    Option(
+        "batch", ("QUEUEPROOF_BATCH", "QUEUE_BATCH"), "10", f"most jobs claimed by one statement, 1 to {MOST_BATCH}"
+    ),
+    Option(
+        "buffer",
+        ("QUEUEPROOF_PREFETCH", "QUEUE_BUFFER"),
+        "0",
+        "jobs claimed ahead of free slots; their leases are renewed, too",
+    ),
     Option(
         "lease", ("QUEUE_LEASE",), None, "how long a claim lasts without a heartbeat, such as 30s; there is no default"
     ),
@@ -87,8 +94,15 @@ OPTIONS = (
         "30s",
         "a statement without an answer for this long: the connection is given up",
     ),
-    Option("backoff-base", ("QUEUE_BACKOFF_BASE",), "1s", "wait before the second attempt; doubles with each"),
-    Option("backoff-cap", ("QUEUE_BACKOFF_CAP",), "10min", "the longest wait between attempts"),
+    Option(
+        "backoff-base",
+        ("QUEUEPROOF_BACKOFF", "QUEUE_BACKOFF_BASE"),
+        "1s",
+        "wait before the second attempt; doubles with each",
+    ),
+    Option(
+        "backoff-cap", ("QUEUEPROOF_BACKOFF_CAP", "QUEUE_BACKOFF_CAP"), "10min", "the longest wait between attempts"
+    ),
     Option("backoff-jitter", ("QUEUE_BACKOFF_JITTER",), "0.5", "the random part of a wait, 0 to 1"),
     Option("metrics-port", ("QUEUE_METRICS_PORT",), None, "Prometheus text on this port of the loopback; 0 picks one"),
     Option(
