@@ -1,3 +1,3 @@
 """Fixtures are plugins, one file per matter, listed here."""
 
-pytest_plugins = ["tests.fixtures.postgres"]
+pytest_plugins = ["tests.fixtures.postgres", "tests.fixtures.gates"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from harness.contracts.problem import EnvironmentFailed, Problem
-from harness.faults import skewed_clock
+from harness.postgres import clock as server_clock
 from harness.postgres.cluster import open_cluster
 from harness.postgres.options import ServerOption, parse_server
 from harness.postgres.statements import statement
@@ -33,7 +33,7 @@ async def examine(server: ServerOption) -> list[Examined]:
     """Look at everything a gate needs; starts and stops the server that would be used."""
     version = ".".join(map(str, sys.version_info[:3]))
     free_mb = shutil.disk_usage(tempfile.gettempdir()).free // 1_000_000
-    clock = skewed_clock.library()
+    clock = server_clock.library()
     found = [
         Examined("Python", sys.version_info >= OLDEST_PYTHON, version),
         Examined("free disk", free_mb >= LEAST_FREE_MB, f"{free_mb} MB, {LEAST_FREE_MB} MB are needed"),
@@ -42,7 +42,7 @@ async def examine(server: ServerOption) -> list[Examined]:
     ]
     try:
         async with AsyncExitStack() as stack:
-            watchdog = stack.enter_context(Watchdog().start())
+            watchdog = stack.enter_context(Watchdog())
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="queueproof-doctor-")))
             cluster = await stack.enter_async_context(open_cluster(server, watchdog, folder))
             rights = (

@@ -59,7 +59,7 @@ async def run_gate(options: GateOptions, listener: Listener) -> Document:
     began = time.monotonic()
     started_at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     async with AsyncExitStack() as stack:
-        watchdog = stack.enter_context(Watchdog().start())
+        watchdog = stack.enter_context(Watchdog())
         recorder = stack.enter_context(Recorder(options.folder / HISTORY))
         listener.doing(f"starting PostgreSQL ({options.server.shown()})")
         cluster = await stack.enter_async_context(
@@ -155,7 +155,7 @@ async def run_probe(
 ) -> tuple[Probed, str, str]:
     """Only the calm first run. Returns what it taught, and the server's version and source."""
     async with AsyncExitStack() as stack:
-        watchdog = stack.enter_context(Watchdog().start())
+        watchdog = stack.enter_context(Watchdog())
         recorder = stack.enter_context(Recorder(folder / HISTORY))
         cluster: Cluster = await stack.enter_async_context(
             open_cluster(server, watchdog, folder, allow_existing=allow_existing)
