@@ -28,7 +28,7 @@ async def settle(lab: "Lab", admin: psycopg.AsyncConnection) -> None:
     await lab.watch.read_truth()
     if lab.watch.truth.error is not None:
         lab.recorder.record(TruthIncomplete(lab.watch.truth.error))
-    await _compare(lab, admin)
+    await compare(lab, admin)
     await _ask_consistency(lab, admin)
 
 
@@ -42,7 +42,7 @@ async def _end_backends(lab: "Lab") -> None:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _compare(lab: "Lab", admin: psycopg.AsyncConnection) -> None:
+async def compare(lab: "Lab", admin: psycopg.AsyncConnection) -> None:
     """Record each job's last row; disagreement with truth means that truth missed something."""
     mapping = lab.subject.jobs
     cursor = admin.cursor(row_factory=dict_row)

@@ -1,0 +1,683 @@
+"""The stage of real workers: processes of a subject that live through all schedules and are let go one step at a time.
+
+A step is a request to the database that may touch a table, or a request to the sink, with all that the worker does until its
+next one. What a worker says while there is no job is a *poll*: all of it up to one that changes a row, or up to and
+including the one that usually brings a job, is one step; a poll that brings nothing counts against a bound. Renewals are
+held back and left out.
+"""
+
+import asyncio
+import itertools
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import psycopg
+
+from harness.contracts.point import Point
+from harness.contracts.problem import EnvironmentFailed, SubjectFailed
+from harness.contracts.subject import Subject
+from harness.explore.footprint import EVERYTHING, Footprint, footprint
+from harness.explore.gate import Standing, SteppedSink, Waiting, WireGate, ends_transaction
+from harness.explore.plans import Plans
+from harness.explore.reset import Reset, query
+from harness.explore.schedule import Kind, Move
+from harness.explore.stage import Diverged, Ending
+from harness.history.events import Began, Ended, Entry, FaultLanded, Moved, Noticed, Reached, SessionOpened, WorkerStarted
+from harness.history.recorder import DeadlinePassed, PlayRecorder, Recorder
+from harness.history.story import Story
+from harness.history.subject_facts import facts_of
+from harness.lab.closing import compare
+from harness.lab.ground import Ground
+from harness.lab.lab import Lab
+from harness.lab.worker import LabWorker
+from harness.postgres.truth import TruthReader
+from harness.processes.placeholders import fill
+from harness.run.judge import Judged, judge
+from harness.sink.ledger import Kind as SinkKind
+from harness.wire.proxy import Proxy
+
+CALM_LEASE_SECONDS = 300.0
+LONGEST_LEASE_SECONDS = 2.0
+POLL_SECONDS = 0.002
+STEP_SECONDS = 10.0
+START_SECONDS = 20.0
+LOOKS = 11
+MOST_STEPS = 80
+UNJUDGED = ("no_lost_job",)  # a schedule ends when its polls are used up, not when its jobs have had their time
+HOLDER_SECONDS = 0.05
+_RESULTS = frozenset({"complete", "fail", "release", "retire"})
+_FIRST_LOOK_SECONDS = 0.002
+_PLAIN = re.compile(r'[a-z_][a-z0-9_$]*|"[^"]+"', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is explored: how many workers and jobs, and the bounds of the further moves."""
+
+    workers: int = 2
+    jobs: int = 1
+    expiries: int = 0
+    kills: int = 0
+    severs: int = 0
+    polls: int = 1  # polls that bring nothing, per worker
+
+    def told(self) -> str:
+        parts = [_count(self.workers, "worker"), _count(self.jobs, "job")]
+        if self.expiries:
+            parts.append(f"{_count(self.expiries, 'lease')} ending" if self.expiries == 1 else f"{self.expiries} leases ending")
+        if self.kills:
+            parts.append(_count(self.kills, "kill"))
+        if self.severs:
+            parts.append("1 lost reply" if self.severs == 1 else f"{self.severs} lost replies")
+        return ", ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+@dataclass(eq=False)
+class Actor:
+    """One worker as the stage sees it."""
+
+    worker: LabWorker
+    proxy: Proxy
+    gate: WireGate
+    polls: int = 0
+    busy: bool = True
+    blocked: bool = False
+    dead: bool = False  # in this schedule
+    moved: int = 0  # row changes that its connections have announced
+    in_hand: set[object] = field(default_factory=set)  # connections in a transaction that is more than a poll
+    holding: set[str | None] = field(default_factory=set)  # keys of jobs that it was granted and has written no result of
+    patience: float = 0.0  # until when a worker that holds a job is waited for although it stands before a poll
+
+    @property
+    def number(self) -> int:
+        return self.worker.number
+
+
+@dataclass(frozen=True)
+class Made:
+    """One move as it was made, for telling and exporting: the statement or the call, and the entries it is told by."""
+
+    move: Move
+    what: str
+    statement: str = ""
+    parameters: tuple[object, ...] = ()
+    first: int = 0
+    last: int = 0
+
+
+@dataclass(frozen=True)
+class Played:
+    """The detail of an ending: the play's story, what was judged, and its moves."""
+
+    story: Story
+    judged: Judged
+    made: tuple[Made, ...]
+    entries: tuple[Entry, ...]
+
+
+def quickened(subject: Subject, *, expiring: bool) -> Subject:
+    """The subject with a poll that does not keep us waiting, and a lease that does not end by itself in a schedule."""
+    lease = subject.lease_seconds
+    if lease is not None:
+        lease = min(lease, LONGEST_LEASE_SECONDS) if expiring else max(lease, CALM_LEASE_SECONDS)
+    beat = subject.heartbeat_seconds
+    if beat is not None and lease is not None:
+        beat = lease / 3
+    poll = POLL_SECONDS if subject.poll_seconds is not None else None
+    return replace(subject, lease_seconds=lease, heartbeat_seconds=beat, poll_seconds=poll)
+
+
+class WorkerStage:
+    """See the module. Use as a context manager; ``ground`` is a database of its own with the subject in it."""
+
+    def __init__(self, ground: Ground, recorder: Recorder, case: Case, *, seed: int = 0) -> None:
+        subject = quickened(ground.subject, expiring=case.expiries > 0)
+        self.case = case
+        self.subject = subject
+        self.jobs = case.jobs
+        self.leases_end = _lease_column(subject)
+        self._recorder = recorder
+        self._between = Recorder(Path(os.devnull))
+        self._seed = seed
+        self._news = asyncio.Event()
+        self._order = itertools.count(1)
+        self._plays = itertools.count(1)
+        self._actors: list[Actor] = []
+        self._polls: set[str] = set()
+        self._main = ""
+        self._left = Case()
+        self._made: list[Made] = []
+        self._running: dict[str, bool] = {}  # job key -> its committed row is running with its lease as the queue set it
+        self._expired: set[str] = set()
+        self.lab = Lab(replace(ground, subject=subject, fill=partial(fill, subject)), self._between.play("start"), learning=True)
+        self._sink = SteppedSink(cast("SinkKind", subject.sink), self.lab.recorder, self._arrived, lambda: next(self._order))
+        self.lab.sink = self._sink
+        self._reset: Reset
+        self._plans: Plans
+
+    # ---------------------------------------------------------------- life
+
+    async def __aenter__(self) -> "WorkerStage":
+        await self.lab.__aenter__()
+        try:
+            self.lab.watch.stop()
+            self._looking = await self.lab.connect("explorer")
+            self._reset = Reset(await self.lab.connect("reset"))
+            await self._reset.prepare()
+            self._plans = Plans(await self.lab.connect("plans"), self.subject.jobs, self.lab.ground.table)
+            await self._plans.prepare()
+            self._play(self._between.play("start"))
+            for _ in range(self.case.workers):
+                await self._start(self.lab.worker())
+            await self._learn()
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._close()
+
+    async def _close(self) -> None:
+        """End the workers and leave the tables, and truth, as they were."""
+        self._play(self._between.play("end"))
+        for waiting in tuple(self._sink.waiting):
+            self._sink.pass_on(waiting)
+        for actor in self._actors:
+            await actor.worker.close()
+        with_reset = getattr(self, "_reset", None)
+        if with_reset is not None and not self.lab.closing:
+            await self._ended_backends()
+            await self._reset.run()
+        self.lab.keys.clear()
+        await self.lab.close()
+        self._between.close()
+
+    async def _ended_backends(self) -> None:
+        for backend in await self.lab.view.backends():
+            await self.lab.end_backend(backend.pid)
+
+    def _play(self, recorder: PlayRecorder) -> None:
+        """Everything is recorded into this play from now on."""
+        self.lab.recorder = recorder
+        self._sink.begin(recorder)
+        for actor in self._actors:
+            actor.proxy.recorder = recorder
+        recorder.subscribe(self._heard)
+
+    def _heard(self, entry: Entry) -> None:
+        event = entry.what
+        if isinstance(event, Noticed):
+            for actor in self._actors:
+                if actor.number == event.worker:
+                    actor.moved += 1
+                    if event.change == "claim":
+                        actor.holding.add(event.key)
+                    elif event.change in _RESULTS:
+                        actor.holding.discard(event.key)
+
+    def _arrived(self) -> None:
+        self._news.set()
+
+    async def _start(self, worker: LabWorker) -> None:
+        proxy = worker._proxy = await self.lab.open_proxy(worker.number)
+        self._actors.append(Actor(worker, proxy, WireGate(proxy, self._arrived, lambda: next(self._order))))
+        await worker.start()
+
+    # ---------------------------------------------------------------- where everybody stands
+
+    def _standing(self, actor: Actor) -> Standing | None:
+        """What the worker stands before: of several things the oldest that is no poll. Renewals are held back, uncounted."""
+        actor.gate.drop_gone()
+        waiting = [
+            Standing(each.order, None, None, each) for each in self._sink.waiting if each.worker == actor.number
+        ]
+        requests = [each for each in actor.gate.standing.values() if not _renews(each)]
+        return min((*waiting, *requests), key=lambda each: (self._is_poll(actor, each), each.order), default=None)
+
+    def _pass_on(self, actor: Actor, standing: Standing) -> None:
+        actor.busy = True
+        actor.patience = time.monotonic() + HOLDER_SECONDS
+        if standing.call is not None:
+            self._sink.pass_on(standing.call)
+        else:
+            assert standing.session is not None
+            actor.gate.pass_on(standing.session)
+
+    async def _settle(self, *, within_seconds: float = STEP_SECONDS, unblocked: bool = False) -> None:
+        """Wait until each worker stands before something, is blocked by another, or is dead. ``unblocked``: until one moves."""
+        deadline = time.monotonic() + within_seconds
+        look = _FIRST_LOOK_SECONDS
+        while True:
+            self._news.clear()
+            moving = []
+            for actor in self._actors:
+                if actor.dead:
+                    continue
+                if not actor.worker.running:
+                    actor.dead, actor.busy = True, False
+                    continue
+                standing = self._standing(actor)
+                actor.busy = standing is None or self._has_more_to_say(actor, standing)
+                if not actor.busy:
+                    unblocked = unblocked and not actor.blocked
+                    actor.blocked = False
+                    continue
+                moving.append(actor)
+            if not moving or (all(actor.blocked for actor in moving) and not unblocked):
+                return
+            try:
+                async with asyncio.timeout(look):
+                    await self._news.wait()
+                continue
+            except TimeoutError:
+                look = min(look * 1.5, 0.05)
+            await self._ask_who_is_blocked(moving)
+            if time.monotonic() > deadline:
+                self._complain(moving, within_seconds)
+
+    def _has_more_to_say(self, actor: Actor, standing: Standing) -> bool:
+        """Whether a worker that looks for jobs already, with one in hand, is still to say what it does with that one."""
+        if not actor.holding or not self._is_poll(actor, standing):
+            return False
+        if time.monotonic() < actor.patience:
+            return True
+        actor.holding.clear()
+        return False
+
+    async def _ask_who_is_blocked(self, moving: Sequence[Actor]) -> None:
+        pids = {session.pid: actor for actor in self._actors for session in actor.worker.sessions if session.pid}
+        waiting = [pid for pid, actor in pids.items() if actor in moving]
+        cursor = await self._looking.execute(query("list_blocked"), {"waiting": waiting, "all": list(pids)})
+        blocked = {pids[int(row[0])] for row in await cursor.fetchall()}
+        for actor in moving:
+            actor.blocked = actor in blocked
+
+    def _complain(self, moving: Sequence[Actor], within_seconds: float) -> None:
+        told = "; ".join(
+            f"worker {actor.number} did nothing for {within_seconds:g} s; its last output:\n{actor.worker.tail()}"
+            for actor in moving
+            if not actor.blocked
+        )
+        raise DeadlinePassed(told or f"the workers stayed blocked for {within_seconds:g} s")
+
+    def _is_poll(self, actor: Actor, standing: Standing | None) -> bool:
+        """Whether the worker stands before something that it also says when there is no job, and has none in hand."""
+        return (
+            standing is not None
+            and standing.view is not None
+            and standing.fingerprint in self._polls
+            and standing.session not in actor.in_hand
+        )
+
+    # ---------------------------------------------------------------- learning
+
+    async def _learn(self) -> None:
+        """See what workers say while there is no job, and which of it brings one."""
+        first = self._actors[0]
+        seen: Counter[str] = Counter()
+        deadline = time.monotonic() + START_SECONDS
+        await self._settle(within_seconds=START_SECONDS)
+        while max(seen.values(), default=0) < LOOKS:
+            standing = self._standing(first)
+            if standing is None or standing.view is None:
+                raise SubjectFailed(
+                    f"worker 1 of {self.subject.name} has ended before it looked for jobs; its last output:\n{first.worker.tail()}"
+                )
+            seen[standing.fingerprint] += 1
+            await self._go(first, standing)
+            if time.monotonic() > deadline and max(seen.values()) > 1:
+                break
+        self._polls = set(seen)
+        await self._enqueue(["learn-1"])
+        last = ""
+        for _ in range(MOST_STEPS):
+            standing = self._standing(first)
+            if standing is None:
+                break
+            before = first.moved
+            poll = self._is_poll(first, standing)
+            if not poll and not self._main:
+                self._main = last
+            if poll and self._main and not first.in_hand:
+                break
+            if poll and not ends_transaction(standing.fingerprint):
+                last = standing.fingerprint
+            await self._go(first, standing)
+            if first.moved > before and not self._main:
+                self._main = last
+        if not self._main:
+            raise SubjectFailed(
+                f"worker 1 of {self.subject.name} did not take the one job there was within {MOST_STEPS} requests"
+            )
+        await self._reset.run()
+
+    async def _go(self, actor: Actor, standing: Standing) -> None:
+        """Let a worker make one request, and wait until everybody stands still."""
+        before = actor.moved
+        poll = self._is_poll(actor, standing)
+        self._pass_on(actor, standing)
+        await self._settle()
+        session = standing.session
+        if session is None:
+            return
+        if session.status in {"T", "E"} and session.open:
+            if not poll or actor.moved > before:
+                actor.in_hand.add(session)
+        else:
+            actor.in_hand.discard(session)
+
+    # ---------------------------------------------------------------- the stage
+
+    async def begin(self) -> None:
+        """Everybody before the request that usually brings a job, the tables empty, then the jobs."""
+        self._play(self._between.play("between"))
+        for actor in self._actors:
+            await self._home(actor)
+        await self._reset.run()
+        for actor in self._actors:
+            await self._to_main(actor)
+            actor.polls = actor.moved = 0
+            actor.holding.clear()
+        self._left = self.case
+        self._made = []
+        self._running, self._expired = {}, set()
+        play = self._recorder.play(f"schedule:{next(self._plays)}")
+        self._play(play)
+        play.record(
+            Began("explore", facts_of(self.subject), excuses=UNJUDGED, seed=self._seed)
+        )
+        for actor in self._actors:
+            play.record(WorkerStarted(actor.number, actor.worker.pid, actor.worker.incarnation))
+            for session in actor.worker.sessions:
+                if session.open:
+                    play.record(SessionOpened(session.id, actor.number, session.pid, session.app))
+        await self._enqueue([f"job-{number}" for number in range(1, self.jobs + 1)])
+
+    async def _enqueue(self, keys: list[str]) -> None:
+        lab = self.lab
+        lab.keys.clear()
+        lab.known = type(lab.known)()
+        for actor in self._actors:
+            actor.proxy.known = lab.known
+        lab.watch.truth = TruthReader(lab.watch.truth.connection)
+        await lab.enqueue(keys)
+        await lab.watch.read_truth()
+
+    async def _home(self, actor: Actor) -> None:
+        """Let a worker finish what an abandoned schedule left it with, or start it anew."""
+        for _ in range(MOST_STEPS):
+            if actor.dead or not actor.worker.running:
+                break
+            standing = self._standing(actor)
+            if standing is None or actor.blocked:
+                if await self._help_others(actor):
+                    continue
+                break
+            if self._is_poll(actor, standing) and not actor.in_hand:
+                self._let_renewals_go(actor)
+                return
+            await self._go(actor, standing)
+        await self._restart(actor)
+
+    async def _help_others(self, actor: Actor) -> bool:
+        """Let those go on who may block this one; False when nobody can."""
+        for other in self._actors:
+            standing = self._standing(other)
+            if other is not actor and standing is not None and other.in_hand:
+                await self._go(other, standing)
+                return True
+        return False
+
+    def _let_renewals_go(self, actor: Actor) -> None:
+        for session in [session for session, each in actor.gate.standing.items() if _renews(each)]:
+            actor.gate.pass_on(session)
+
+    async def _restart(self, actor: Actor) -> None:
+        """A new process in place of one that is dead or does not come home."""
+        if actor.worker.running:
+            await actor.worker.kill()
+        actor.in_hand.clear()
+        actor.gate.drop_gone()
+        actor.dead = actor.blocked = False
+        await actor.worker.start()
+        await self._settle(within_seconds=START_SECONDS)
+        if actor.dead:
+            raise SubjectFailed(
+                f"worker {actor.number} of {self.subject.name} ends by itself; its last output:\n{actor.worker.tail()}"
+            )
+
+    async def _to_main(self, actor: Actor) -> None:
+        """With the tables empty, on to the request that usually brings a job. What it says on the way is a poll."""
+        for _ in range(MOST_STEPS):
+            standing = self._standing(actor)
+            if standing is None or standing.view is None:
+                raise Diverged(f"worker {actor.number} has something to do although there is no job")
+            if standing.fingerprint == self._main:
+                return
+            self._polls.add(standing.fingerprint)
+            await self._go(actor, standing)
+        raise Diverged(f"worker {actor.number} did not look for jobs in {MOST_STEPS} requests")
+
+    async def enabled(self) -> Sequence[Move]:
+        moves = self._moves()
+        if not moves and any(actor.blocked and not actor.dead for actor in self._actors):
+            await self._settle(unblocked=True)  # all wait for each other: the server ends that
+            moves = self._moves()
+        return moves
+
+    def _moves(self) -> list[Move]:
+        able = []
+        for actor in self._actors:
+            standing = self._standing(actor)
+            if actor.dead or standing is None:
+                continue
+            if not (self._is_poll(actor, standing) and not actor.in_hand and actor.polls >= self.case.polls):
+                able.append((actor, standing))
+        moves = [Move(Kind.STEP, actor.number) for actor, _ in able]
+        left = self._left
+        calm = not any(actor.in_hand for actor in self._actors)
+        if left.expiries and calm:
+            moves += [
+                Move(Kind.EXPIRE, place)
+                for place, key in enumerate(self.lab.keys, 1)
+                if self._running.get(key) and key not in self._expired
+            ]
+        if left.severs:
+            moves += [Move(Kind.SEVER, actor.number) for actor, standing in able if _severable(standing)]
+        if left.kills:
+            moves += [Move(Kind.KILL, actor.number) for actor, standing in able if not self._is_poll(actor, standing)]
+        return moves
+
+    async def perform(self, move: Move) -> Footprint:
+        if move not in self._moves():
+            raise Diverged(f"{move} is not possible after {len(self._made)} moves")
+        if move.kind is Kind.EXPIRE:
+            return await self._expire(move)
+        actor = self._actors[move.number - 1]
+        if move.kind is Kind.KILL:
+            return await self._kill(actor, move)
+        standing = self._standing(actor)
+        assert standing is not None
+        blocked = [other for other in self._actors if other.blocked]
+        if self._is_poll(actor, standing) and not actor.in_hand:
+            touched = await self._poll(actor, move)
+        else:
+            touched = await self._step(actor, standing, move)
+        if self.case.expiries:
+            await self._look_at_rows()
+        woken = any(not other.blocked for other in blocked)
+        return EVERYTHING if woken or actor.blocked or actor.dead else touched
+
+    async def _step(self, actor: Actor, standing: Standing, move: Move) -> Footprint:
+        first = len(self.lab.recorder.entries)
+        before = actor.moved
+        if move.kind is Kind.SEVER:
+            self._left = replace(self._left, severs=self._left.severs - 1)
+            await self._sever(actor, standing)
+        else:
+            await self._go(actor, standing)
+        self._note(move, standing, first)
+        touched = self._touched(standing, moved=actor.moved > before)
+        return touched | footprint(writes=["budget:s"]) if move.kind is Kind.SEVER else touched
+
+    def _touched(self, standing: Standing, *, moved: bool) -> Footprint:
+        if standing.call is not None:
+            key = standing.call.key
+            return footprint(writes=[f"sink:{key}", f"story:{key}"])
+        assert standing.view is not None
+        return self._plans.footprint(standing.view, moved=moved)
+
+    async def _poll(self, actor: Actor, move: Move) -> Footprint:
+        """Let a worker look for jobs until something comes of it or it has looked where jobs usually are.
+
+        When a lease has ended, it is given the time in which the subject promises to take over.
+        """
+        first = len(self.lab.recorder.entries)
+        before = actor.moved
+        touched = Footprint(frozenset(), frozenset())
+        patience = time.monotonic() + self._patience_seconds()
+        shown: Standing | None = None
+        while True:
+            standing = self._standing(actor)
+            if standing is None or not self._is_poll(actor, standing) or actor.moved > before:
+                break
+            looked = standing.fingerprint == self._main
+            shown = standing if shown is None or looked else shown
+            await self._go(actor, standing)
+            touched |= self._touched(standing, moved=actor.moved > before)
+            if actor.moved > before:
+                shown = standing
+            following = self._standing(actor)
+            closing = following is not None and ends_transaction(following.fingerprint)
+            if looked and not closing and not (self._overdue() and time.monotonic() < patience):
+                break
+        assert shown is not None
+        following = self._standing(actor)
+        if actor.moved == before and self._is_poll(actor, following) and not actor.in_hand:
+            actor.polls += 1
+        self._note(move, shown, first)
+        return touched
+
+    def _overdue(self) -> bool:
+        """Whether a job runs whose lease has ended."""
+        return any(self._running.get(key) for key in self._expired)
+
+    def _patience_seconds(self) -> float:
+        return self.subject.takeover_within_seconds or (self.subject.lease_seconds or 1.0)
+
+    def _note(self, move: Move, standing: Standing, first: int) -> None:
+        view = standing.view
+        what = f"{standing.call.what} for job {standing.call.key!r}" if standing.call is not None else ""
+        self._made.append(
+            Made(move, what or (view.fingerprint if view else ""), view.sql if view else "", (), first, len(self.lab.recorder.entries))
+        )
+
+    # ---------------------------------------------------------------- further moves
+
+    async def _expire(self, move: Move) -> Footprint:
+        key = self.lab.keys[move.number - 1]
+        first = len(self.lab.recorder.entries)
+        table, jobs = self.lab.ground.table, self.subject.jobs
+        await self.lab.execute(
+            f"update {table.name} set {jobs.lease_until} = clock_timestamp() - interval '1 millisecond'"
+            f" where ({jobs.key})::text = %(key)s",
+            {"key": key},
+        )
+        self.lab.recorder.record(FaultLanded("lease ended", f"an operator set {jobs.lease_until} into the past", 0, key))
+        self._expired.add(key)
+        self._left = replace(self._left, expiries=self._left.expiries - 1)
+        self._made.append(Made(move, f"the lease of job {key!r} ends", "", (), first, len(self.lab.recorder.entries)))
+        await self.lab.watch.read_truth()
+        return footprint(writes=[f"row:{key}", f"story:{key}", "budget:e"])
+
+    async def _look_at_rows(self) -> None:
+        """What is running, by truth."""
+        await self.lab.watch.read_truth()
+        states: dict[str, Moved] = {}
+        for entry in self.lab.recorder.entries:
+            if isinstance(entry.what, Moved) and entry.what.key is not None:
+                states[entry.what.key] = entry.what
+        for key, moved in states.items():
+            running = moved.new is not None and moved.new.state == "running" and not moved.deleted
+            self._running[key] = running
+            if moved.worker:
+                self._expired.discard(key)
+
+    async def _kill(self, actor: Actor, move: Move) -> Footprint:
+        first = len(self.lab.recorder.entries)
+        self._left = replace(self._left, kills=self._left.kills - 1)
+        await actor.worker.kill(backend="ends")
+        actor.dead, actor.busy = True, False
+        actor.in_hand.clear()
+        await self._settle()
+        self._made.append(Made(move, "is killed, and its backends end", "", (), first, len(self.lab.recorder.entries)))
+        return EVERYTHING
+
+    async def _sever(self, actor: Actor, standing: Standing) -> None:
+        """Let the step have its effect and lose the reply."""
+        recorder = self.lab.recorder
+        if standing.call is not None:
+            self._sink.drop_reply(worker=actor.number)
+            await self._go(actor, standing)
+            return
+        assert standing.session is not None and standing.view is not None
+        proxy = actor.proxy
+        hold = proxy.lose_reply(lambda _: True, lambda _: True)
+        session = standing.session
+        actor.gate.pass_on(session)
+        deadline = time.monotonic() + STEP_SECONDS
+        while not hold.hit.is_set() and self._standing(actor) is None and time.monotonic() < deadline:
+            await asyncio.sleep(0.001)
+        if hold.hit.is_set():
+            point = Point.COMMIT_LOST if "claim" in standing.view.changes else Point.RESULT_LOST
+            recorder.record(
+                Reached(point.value, actor.number, session.pid, standing.view.key, "the server has answered, and the reply is withheld")
+            )
+            recorder.record(FaultLanded("reply lost", f"connection broken at {point.value} with the reply withheld", actor.number))
+            hold.sever()
+            actor.in_hand.discard(session)
+        hold.disarm()
+        await self._settle()
+
+    # ---------------------------------------------------------------- the end
+
+    async def end(self) -> Ending:
+        """Read truth and the table, and judge."""
+        lab = self.lab
+        await lab.watch.read_truth()
+        if lab.watch.truth.error is not None:
+            raise EnvironmentFailed(lab.watch.truth.error)
+        await compare(lab, lab._admin)
+        lab.recorder.record(Ended())
+        entries = tuple(lab.recorder.entries)
+        story = Story.of(entries, lab.recorder.name)
+        judged = judge(story)
+        findings = tuple(dict.fromkeys(finding.invariant for finding in judged.findings))
+        undecided = "" if findings or judged.verdict.value in {"pass", "not applicable"} else judged.reason
+        return Ending(findings, undecided, Played(story, judged, tuple(self._made), entries))
+
+
+def _renews(standing: Standing) -> bool:
+    return standing.view is not None and standing.view.changes == ("renew",)
+
+
+def _severable(standing: Standing) -> bool:
+    return standing.call is not None and standing.call.what == "call" or standing.view is not None and bool(standing.view.changes)
+
+
+def _lease_column(subject: Subject) -> bool:
+    """Whether a lease can be ended by a plain write: its expression is a column."""
+    column = subject.jobs.lease_until
+    return column is not None and bool(_PLAIN.fullmatch(column.strip()))
