@@ -1,21 +1,15 @@
 """A worker process whose own clock is off, by a preloaded libfaketime; the monotonic clock stays true."""
 
-import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+from harness.contracts.fault import Landed, fault
 from harness.contracts.problem import EnvironmentFailed
+from harness.faults.target import Target, has_victim, shown
+from harness.postgres.clock import LIBRARY, library
 
-LIBRARY = "libfaketime.so.1"
-
-
-def library() -> Path | None:
-    """The shared library that the wheel carries, or None on a system that has none."""
-    if not sys.platform.startswith("linux"):
-        return None
-    import libfaketime
-
-    folder = Path(libfaketime.__file__).parent
-    return next(iter(sorted(folder.rglob(LIBRARY))), None)
+HOUR_SECONDS = 3600
+TITLE = "clock skewed"
 
 
 def environment(offset_seconds: int) -> dict[str, str]:
@@ -33,3 +27,39 @@ def landed(pid: int) -> str | None:
     except OSError:
         return None
     return f"{LIBRARY} is mapped into process {pid}" if LIBRARY in maps else None
+
+
+def on_linux(_: Target) -> str | None:
+    """The need of a clock that can be moved."""
+    return None if library() is not None else "a process's clock can be moved on Linux only"
+
+
+@fault(TITLE, strikes="clock", needs=[has_victim, on_linux], holds_seconds=3.0)
+async def skewed_clock_behind(target: Target) -> AsyncIterator[Landed]:
+    """A worker is restarted on a machine whose clock is an hour behind; healed by another restart."""
+    async for proof in _skewed(target, -HOUR_SECONDS):
+        yield proof
+
+
+@fault(TITLE, strikes="clock", needs=[has_victim, on_linux], holds_seconds=3.0)
+async def skewed_clock_ahead(target: Target) -> AsyncIterator[Landed]:
+    """A worker is restarted on a machine whose clock is an hour ahead; healed by another restart."""
+    async for proof in _skewed(target, HOUR_SECONDS):
+        yield proof
+
+
+async def _skewed(target: Target, offset_seconds: int) -> AsyncIterator[Landed]:
+    victim = target.victim
+    await victim.kill()
+    try:
+        await victim.start_with(environment(offset_seconds))
+
+        async def mapped() -> str | None:
+            return landed(victim.pid)
+
+        proof = await shown(mapped, within_seconds=5, reason=f"libfaketime in the process of worker {victim.number}")
+        yield Landed(f"{proof}, {offset_seconds:+d} s", victim.number)
+    finally:
+        if victim.running:
+            await victim.kill()
+        await victim.start()

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from harness.contracts.subject import Subject
 from harness.postgres.address import Address
+from harness.postgres.cluster import Cluster
 from harness.postgres.mapping import JobTable
 from harness.processes.watchdog import Watchdog
 from harness.wire.statements import StatementBook
@@ -34,3 +35,5 @@ class Ground:
     path: str  # PATH for workers: theirs, and the server's own programs behind it
     learned: frozenset[str] = field(default_factory=frozenset)
     seed: int = 0
+    own_cluster: Cluster | None = None  # when the play has a server to itself, which it may hurt
+    not_ours: str = "the server is shared with other plays"

@@ -10,11 +10,15 @@ from typing import Any, Self, cast
 
 import psycopg
 
+from harness.contracts.fault import Fault, Landed
 from harness.contracts.point import Point
 from harness.contracts.problem import EnvironmentFailed, SubjectFailed
 from harness.contracts.subject import State, Subject
-from harness.faults import held_row, skewed_clock
-from harness.faults.held_row import Bystanders
+from harness.faults import skewed_clock
+from harness.faults.held_row import held_row
+from harness.faults.injury import Injury
+from harness.faults.locked_table import locked_table
+from harness.faults.target import Target
 from harness.history.events import Blocked, Enqueued, FaultLanded, Moved, Reached, Released, Saw, Waited
 from harness.history.recorder import DeadlinePassed, PlayRecorder
 from harness.lab.closing import settle
@@ -32,7 +36,9 @@ from harness.wire.proxy import Proxy
 
 CONNECT_SECONDS = 10
 ENQUEUE_SECONDS = 20
+RECONNECT_SECONDS = 90.0
 _LOOK_SECONDS = 0.01
+_RECONNECT_EVERY_SECONDS = 0.05
 NAME = "queueproof"
 
 
@@ -48,11 +54,14 @@ class Lab:
         self.keys: list[str] = []
         self.closing = False
         self.known = KnownJobs()
+        self.injuries: list[Injury] = []
         self._connections: list[psycopg.AsyncConnection] = []
         self.gates: Gates
         self.view: ServerView
         self.watch: Watch
         self._admin: psycopg.AsyncConnection
+        self._producer: psycopg.AsyncConnection
+        self._reconnecting = asyncio.Lock()
 
     @property
     def subject(self) -> Subject:
@@ -65,6 +74,7 @@ class Lab:
         try:
             ground = self.ground
             self._admin = await self.connect("admin")
+            self._producer = await self.connect("producer")
             self.gates = Gates(await self.connect("gates"))
             self.view = ServerView(await self.connect("view"), ground.subject.jobs, ground.table)
             truth = TruthReader(await self.connect("truth"))
@@ -87,7 +97,12 @@ class Lab:
             return
         self.closing = True
         try:
+            await self._heal_all()
+            if self.ground.own_cluster is not None:
+                await self.reconnect()
             await settle(self, self._admin)
+            for injury in self.injuries[::-1]:
+                await self._heal(injury)
         finally:
             self.watch.stop()
             await self.sink.close()
@@ -106,6 +121,37 @@ class Lab:
             raise EnvironmentFailed(f"cannot connect to {self.ground.owner.shown()}: {str(error).strip()}") from error
         self._connections.append(connection)
         return connection
+
+    async def reconnect(self) -> None:
+        """Replace those of our connections that a fault has ended. Raises DeadlinePassed when the server does not come back."""
+        async with self._reconnecting:
+            self._admin = await self._living(self._admin, "admin")
+            self._producer = await self._living(self._producer, "producer")
+            self.view.move_to(await self._living(self.view.connection, "view"))
+            gates = await self._living(self.gates.connection, "gates")
+            if gates is not self.gates.connection:
+                await self.gates.move_to(gates)
+            self.watch.truth.connection = await self._living(self.watch.truth.connection, "truth")
+
+    async def _living(self, connection: psycopg.AsyncConnection, purpose: str) -> psycopg.AsyncConnection:
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                await connection.execute("select 1")
+            except psycopg.OperationalError:
+                if connection in self._connections:
+                    self._connections.remove(connection)
+                    await connection.close()
+            else:
+                return connection
+            try:
+                connection = await self.connect(purpose)
+            except EnvironmentFailed as error:
+                if time.monotonic() > deadline:
+                    raise DeadlinePassed(
+                        f"waited {RECONNECT_SECONDS:g} s for the server to be reachable again"
+                    ) from error
+                await asyncio.sleep(_RECONNECT_EVERY_SECONDS)
 
     async def _close_connections(self) -> None:
         for connection in self._connections:
@@ -154,7 +200,7 @@ class Lab:
         # Known before they exist, so that gates and judgements never take a row of ours for a stranger's.
         self.keys += keys
         for key in keys:
-            await self._admin.execute("insert into queueproof.enqueued (key) values (%s)", (key,))
+            await self._producer.execute("insert into queueproof.enqueued (key) values (%s)", (key,))
         if self.subject.enqueue_sql is not None:
             for key in keys:
                 await self._enqueue_by_sql(key, priority, group)
@@ -166,7 +212,7 @@ class Lab:
         assert self.subject.enqueue_sql is not None
         values = {"key": key, "priority": priority, "group": group, "run_at": None, "tenant": None}
         try:
-            await self._admin.execute(self.subject.enqueue_sql, values)
+            await self._producer.execute(self.subject.enqueue_sql, values)
         except (psycopg.Error, KeyError) as error:
             raise SubjectFailed(
                 f"enqueue of {self.subject.name} failed for key {key[:80]!r}: {str(error).strip()};"
@@ -392,20 +438,79 @@ class Lab:
 
     # -- faults
 
+    def target(self, *workers: LabWorker, key: str | None = None) -> Target:
+        """Where a fault is aimed: these workers above all, or else those that run."""
+        ground = self.ground
+        return Target(
+            recorder=self.recorder,
+            owner=ground.owner,
+            worker=ground.worker,
+            mapping=self.subject.jobs,
+            table=ground.table,
+            sink=self.sink,
+            victims=workers or [worker for worker in self.workers if worker.running],
+            everyone=self.workers,
+            worker_of=self.worker_of,
+            server=ground.own_cluster,
+            not_ours=ground.not_ours,
+            key=key,
+        )
+
+    async def begin(
+        self, fault: Fault[Target], *workers: LabWorker, key: str | None = None, at_most_seconds: float | None = None
+    ) -> Injury:
+        """Inject a fault and return when it has landed. It is healed with the play at the latest."""
+        target = self.target(*workers, key=key)
+        injury = await Injury.begin(fault, target, lasts_at_most_seconds=at_most_seconds)
+        self.injuries.append(injury)
+        return injury
+
+    async def heal(self, fault: Fault[Target], *workers: LabWorker) -> None:
+        """Heal a fault that was begun, of these workers or at all."""
+        numbers = {worker.number for worker in workers}
+        for injury in [each for each in self.injuries if each.fault is fault]:
+            if not numbers or injury.landed.worker in numbers:
+                await self._heal(injury)
+
+    @asynccontextmanager
+    async def injured(
+        self, fault: Fault[Target], *workers: LabWorker, key: str | None = None, at_most_seconds: float | None = None
+    ) -> AsyncIterator[Landed]:
+        """A fault for the time of a block."""
+        injury = await self.begin(fault, *workers, key=key, at_most_seconds=at_most_seconds)
+        try:
+            yield injury.landed
+        finally:
+            await self._heal(injury)
+
+    def injury_of(self, fault: Fault[Target], worker: int) -> Injury | None:
+        """The fault of this kind that a worker suffers from now."""
+        for injury in self.injuries:
+            if injury.fault is fault and injury.landed.worker == worker and not injury.healed:
+                return injury
+        return None
+
+    async def _heal(self, injury: Injury) -> None:
+        if injury in self.injuries:
+            self.injuries.remove(injury)
+        await injury.heal()
+
+    async def _heal_all(self) -> None:
+        """Heal what the story has left. What was done to a process goes with the process: none must act once more."""
+        for injury in self.injuries[::-1]:
+            if injury.fault.strikes not in {"worker", "clock"}:
+                await self._heal(injury)
+
     @asynccontextmanager
     async def row_held(self, key: str) -> AsyncIterator[None]:
         """A long transaction of ours holds the job's row."""
-        connection = await self.connect("holder")
-        bystanders = Bystanders(self.view, self.recorder, self.worker_of)
-        async with held_row.row_held(connection, self.subject.jobs, self.ground.table, key, bystanders):
+        async with self.injured(held_row, key=key):
             yield
 
     @asynccontextmanager
     async def table_locked(self) -> AsyncIterator[None]:
         """A transaction of ours holds the whole table, as a migration does."""
-        connection = await self.connect("holder")
-        bystanders = Bystanders(self.view, self.recorder, self.worker_of)
-        async with held_row.table_locked(connection, self.ground.table, bystanders):
+        async with self.injured(locked_table):
             yield
 
     async def blocked_on_table(self, worker: LabWorker, *, within_seconds: float = 10) -> None:

@@ -2,7 +2,7 @@
 
 from harness.contracts.scenario import Need
 from harness.contracts.subject import Subject
-from harness.faults import skewed_clock
+from harness.postgres import clock
 
 
 def _grants(subject: Subject, learned: frozenset[str]) -> str | None:
@@ -42,7 +42,7 @@ def _attempts_bound(subject: Subject, learned: frozenset[str]) -> str | None:
 
 
 def _clock(subject: Subject, learned: frozenset[str]) -> str | None:
-    return None if skewed_clock.library() is not None else "a worker's clock can be skewed on Linux only"
+    return None if clock.library() is not None else "a worker's clock can be skewed on Linux only"
 
 
 GRANTS = Need(_grants)

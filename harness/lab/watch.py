@@ -4,6 +4,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from harness.history.events import Stalled
 from harness.postgres.truth import TruthReader
 
@@ -46,7 +48,12 @@ class Watch:
     async def _follow_truth(self) -> None:
         try:
             while True:
-                await self.read_truth()
+                try:
+                    await self.read_truth()
+                except psycopg.OperationalError:
+                    if self._lab.ground.own_cluster is None:
+                        raise
+                    await self._lab.reconnect()  # a fault took the server away; what it committed is still to be read
                 await asyncio.sleep(TRUTH_EVERY_SECONDS)
         except asyncio.CancelledError:
             raise

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from harness.contracts.point import Point
 from harness.contracts.problem import SubjectFailed
+from harness.faults.network_cut import network_cut
+from harness.faults.worker_paused import worker_paused
 from harness.history.events import (
     BackendEnded,
-    FaultHealed,
     FaultLanded,
     Reached,
     Released,
@@ -21,6 +22,7 @@ from harness.history.recorder import DeadlinePassed
 from harness.lab.stops import Evidence, Stop, Surroundings, arm
 from harness.processes.worker import WorkerProcess
 from harness.wire.proxy import Proxy
+from harness.wire.session import Session
 
 if TYPE_CHECKING:
     from harness.lab.lab import Lab
@@ -56,19 +58,30 @@ class LabWorker:
         self._proxy: Proxy | None = None
         self._supervised = True
         self._restarts: set[asyncio.Task[None]] = set()
-        self.paused = False
-        self.cut_off = False
         self.was_killed = False
 
     # -- life
 
     async def start(self) -> "LabWorker":
         """Arm the stops, then start the process. Starting again after its end is a new incarnation."""
+        if self._lab.closing:
+            return self  # a fault that heals by a start has come too late for one
         if self._proxy is None:
             self._proxy = await self._lab.open_proxy(self.number)
+        self._supervised = True
+        self.was_killed = False
         await self._arm_all()
         await self._launch()
         return self
+
+    async def start_with(self, env: dict[str, str]) -> "LabWorker":
+        """Start it, this once, with these variables besides its own."""
+        usual = self._env
+        self._env = usual | env
+        try:
+            return await self.start()
+        finally:
+            self._env = usual
 
     async def _arm_all(self) -> None:
         for point in self._stops_at:
@@ -122,7 +135,6 @@ class LabWorker:
                 f" check subject.worker.command in {subject.folder / 'subject.toml'}"
             ) from error
         self._process = process
-        self.paused = False
         self._lab.recorder.record(WorkerStarted(self.number, process.pid, incarnation))
 
     def _exited(self, process: WorkerProcess, incarnation: int, code: int) -> None:
@@ -148,6 +160,21 @@ class LabWorker:
         """The leader of its process group."""
         assert self._process is not None, f"worker {self.number} was not started"
         return self._process.pid
+
+    @property
+    def process_state(self) -> str:
+        """What the process table says of its group."""
+        return self._process.state() if self._process is not None else "gone"
+
+    @property
+    def paused(self) -> bool:
+        """Whether we have stopped its process."""
+        return self._lab.injury_of(worker_paused, self.number) is not None
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether we have cut its network."""
+        return self._lab.injury_of(network_cut, self.number) is not None
 
     @property
     def idle_able(self) -> bool:
@@ -207,7 +234,7 @@ class LabWorker:
         self._supervised = False
         self.was_killed = True
         pids = [session.pid for session in self.sessions if session.pid]
-        self._signal(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
         await self._gone(5)
         if backend == "ends":
             for pid in pids:
@@ -222,52 +249,33 @@ class LabWorker:
     async def pause(self) -> None:
         """SIGSTOP its whole process group, proven by the process table."""
         self._supervised = False
-        self._signal(signal.SIGSTOP)
-        assert self._process is not None
-        process = self._process
-        await self._lab.eventually(
-            lambda: process.state() == "stopped", within_seconds=5, reason=f"worker {self.number} to be stopped"
-        )
-        self.paused = True
-        self._lab.recorder.record(
-            FaultLanded("paused", f"process {process.pid} is stopped in the process table", self.number)
-        )
+        await self._lab.begin(worker_paused, self)
 
     async def resume(self) -> None:
         """SIGCONT it."""
-        self._signal(signal.SIGCONT)
-        self.paused = False
-        self._lab.recorder.record(FaultHealed("paused", self.number))
+        await self._lab.heal(worker_paused, self)
 
     async def terminate(self, *, within_seconds: float = 10) -> int | None:
         """SIGTERM it and wait; its exit code, or None when it did not end in time."""
         self._supervised = False
-        self._signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         assert self._process is not None
         return await self._process.wait(within_seconds)
 
     async def cut(self) -> None:
         """Cut its network, to the database and to the sink: bytes vanish, sockets stay open."""
-        assert self._proxy is not None
-        self._proxy.cut()
-        self._lab.sink.cut(self.number)
-        self.cut_off = True
-        self._lab.recorder.record(
-            FaultLanded("network cut", f"the wire of worker {self.number} swallows both directions", self.number)
-        )
+        await self._lab.begin(network_cut, self)
 
     async def heal(self) -> None:
         """Mend its network: what was held arrives."""
-        assert self._proxy is not None
-        self._proxy.heal()
-        self._lab.sink.heal(self.number)
-        self.cut_off = False
-        self._lab.recorder.record(FaultHealed("network cut", self.number))
+        await self._lab.heal(network_cut, self)
 
-    def _signal(self, which: signal.Signals) -> None:
+    def signal(self, number: int) -> None:
+        """Send a signal to its whole process group, and record that; nothing happens when it is gone."""
         assert self._process is not None, f"worker {self.number} was not started"
-        self._lab.recorder.record(Signalled(self.number, which.name))
-        self._process.signal(which)
+        if self._process.running:
+            self._lab.recorder.record(Signalled(self.number, signal.Signals(number).name))
+            self._process.signal(number)
 
     async def _gone(self, within_seconds: float) -> None:
         assert self._process is not None
@@ -276,7 +284,13 @@ class LabWorker:
             raise DeadlinePassed(f"waited {within_seconds:g} s for worker {self.number} to die of SIGKILL")
 
     @property
-    def sessions(self) -> list["Session"]:
+    def wire(self) -> Proxy:
+        """Its proxy, which is there from its first start on."""
+        assert self._proxy is not None, f"worker {self.number} was not started"
+        return self._proxy
+
+    @property
+    def sessions(self) -> list[Session]:
         """Its live wire connections."""
         return list(self._proxy.sessions) if self._proxy else []
 
@@ -292,6 +306,3 @@ class LabWorker:
         self._stops.clear()
         if self._proxy is not None:
             await self._proxy.close()
-
-
-from harness.wire.session import Session  # noqa: E402

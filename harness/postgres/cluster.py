@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.contracts.problem import BadInput
 from harness.postgres.address import Address
+from harness.postgres.clock import ServerClock
 from harness.postgres.options import ServerOption
 from harness.postgres.server import Guard, StopMode
 
@@ -22,6 +23,7 @@ class Cluster(ABC):
     can_create_databases: bool
     may_be_hurt: bool
     kept: bool = False
+    clock: ServerClock | None = None  # when it was opened with one that can be moved
     programs: Path | None = None  # the folder of psql and its kin, when the server is ours
 
     @abstractmethod
@@ -70,11 +72,17 @@ class Cluster(ABC):
 
 @contextlib.asynccontextmanager
 async def open_cluster(
-    option: ServerOption, watchdog: Guard, folder: Path, *, durable: bool = False, allow_existing: bool = False
+    option: ServerOption,
+    watchdog: Guard,
+    folder: Path,
+    *,
+    durable: bool = False,
+    allow_existing: bool = False,
+    clock: bool = False,
 ) -> AsyncIterator[Cluster]:
     """The cluster that ``option`` names; a server that is ours logs to ``folder/server.log`` and leaves nothing else.
 
-    ``durable`` keeps fsync on. ``allow_existing`` accepts a guest's database that is not empty.
+    ``durable`` keeps fsync on, ``clock`` makes its clock movable where that is possible. ``allow_existing`` accepts a guest's database that is not empty.
     """
     if option.kind == "dsn":
         from harness.postgres.guest import open_guest
@@ -84,5 +92,5 @@ async def open_cluster(
     else:
         from harness.postgres.owned import open_owned
 
-        async with open_owned(option, watchdog, folder, durable=durable) as owned:
+        async with open_owned(option, watchdog, folder, durable=durable, clock=clock) as owned:
             yield owned

@@ -38,8 +38,15 @@ class Gates:
     """All gates of one play, held by one connection: when it ends, every gate is open."""
 
     def __init__(self, connection: psycopg.AsyncConnection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._closed: set[tuple[int, int]] = set()
+
+    async def move_to(self, connection: psycopg.AsyncConnection) -> None:
+        """Go on with a new connection, because the old one has ended and opened every gate: close them again."""
+        self.connection = connection
+        closed, self._closed = self._closed, set()
+        for gate, worker in closed:
+            await self.shut(gate, worker)
 
     async def shut(self, gate: int, worker: int, *, within_seconds: float = 5) -> None:
         """Close a gate before the worker gets there.
@@ -50,7 +57,7 @@ class Gates:
             return
         deadline = time.monotonic() + within_seconds
         while True:
-            cursor = await self._connection.execute("select pg_try_advisory_lock(%s, %s)", (gate, worker))
+            cursor = await self.connection.execute("select pg_try_advisory_lock(%s, %s)", (gate, worker))
             row = await cursor.fetchone()
             if row and row[0]:
                 self._closed.add((gate, worker))
@@ -63,24 +70,24 @@ class Gates:
         """Open a gate; those parked at it go on. Opening an open gate does nothing."""
         if (gate, worker) in self._closed:
             self._closed.discard((gate, worker))
-            await self._connection.execute("select pg_advisory_unlock(%s, %s)", (gate, worker))
+            await self.connection.execute("select pg_advisory_unlock(%s, %s)", (gate, worker))
 
     async def open_together(self, gate: int, workers: Sequence[int]) -> None:
         """Open one gate for many workers by one statement, so that the server lets them go at one instant."""
         closed = [worker for worker in workers if (gate, worker) in self._closed]
         for worker in closed:
             self._closed.discard((gate, worker))
-        await self._connection.execute(
+        await self.connection.execute(
             "select pg_advisory_unlock(%s, worker) from unnest(%s::integer[]) as worker", (gate, closed)
         )
 
     async def open_all(self) -> None:
         """Open every gate."""
         self._closed.clear()
-        await self._connection.execute("select pg_advisory_unlock_all()")
+        await self.connection.execute("select pg_advisory_unlock_all()")
 
     async def parked(self, gate: int, workers: Sequence[int]) -> list[Parked]:
         """One look at who waits at a gate now. Uses its own connection's snapshot of the lock table."""
-        cursor = self._connection.cursor(row_factory=class_row(Parked))
+        cursor = self.connection.cursor(row_factory=class_row(Parked))
         await cursor.execute(statement("look_at_gate"), {"gate": gate, "workers": list(workers)})
         return await cursor.fetchall()

@@ -40,6 +40,7 @@ class OwnedCluster(Cluster):
         self.version = server.binaries.version
         self.source = server.binaries.source
         self.programs = server.binaries.folder
+        self.clock = server.clock
         self._databases = Databases(self.address)
 
     async def create_database(self, name: str, template: str | None = None) -> Address:
@@ -79,7 +80,7 @@ class OwnedCluster(Cluster):
 
 @contextlib.asynccontextmanager
 async def open_owned(
-    option: ServerOption, watchdog: Guard, folder: Path, *, durable: bool
+    option: ServerOption, watchdog: Guard, folder: Path, *, durable: bool, clock: bool = False
 ) -> AsyncIterator[OwnedCluster]:
     """A running cluster; at the end the server is gone and its data removed, unless it was kept."""
     account, found = await _undisturbed(lambda: _found(option))
@@ -87,7 +88,7 @@ async def open_owned(
     kept = False
     try:
         try:
-            await _undisturbed(lambda: server.prepare(durable=durable))
+            await _undisturbed(lambda: server.prepare(durable=durable, clock=clock))
             await server.start()
         except (OSError, subprocess.SubprocessError) as error:
             raise EnvironmentFailed(f"PostgreSQL {found.version} cannot be set up: {error}") from error

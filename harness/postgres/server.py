@@ -18,6 +18,7 @@ from harness.contracts.problem import EnvironmentFailed
 from harness.postgres.account import Account
 from harness.postgres.binaries import Binaries
 from harness.postgres.cache import kept
+from harness.postgres.clock import ServerClock, library
 
 StopMode = Literal["smart", "fast", "immediate"]
 
@@ -75,6 +76,7 @@ class Server:
         self.binaries = binaries
         self.log = log
         self.port = 0
+        self.clock: ServerClock | None = None
         self._account = account
         self._guard = guard
         self._home: Path | None = None
@@ -94,13 +96,18 @@ class Server:
             return None
         return self._postmaster.pid
 
-    def prepare(self, *, durable: bool) -> None:
+    def prepare(self, *, durable: bool, clock: bool = False) -> None:
         """Lay out a data folder from the cached one. Blocks for a tenth of a second, or two when the cache is empty."""
         seed = initialised(self.binaries, self._account)
         self._home = _folder_for(self._account, self._guard)
         copied = self._account.run(["cp", "-Rp", seed / "data", self.data])
         if copied.returncode != 0:
             raise EnvironmentFailed(f"cannot copy a data folder to {self._home}: {copied.stderr.strip()}")
+        preloaded = library() if clock else None
+        if preloaded is not None:
+            # Copied: the server's user may not be able to enter the folder that it was installed in.
+            ours = Path(shutil.copy(preloaded, self._home / preloaded.name))
+            self.clock = ServerClock(self._home / "clock", ours)
         settings = SETTINGS | ({} if durable else CARELESS) | (SETTINGS_OF_18 if self.binaries.major >= 18 else {})
         with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
@@ -185,7 +192,7 @@ class Server:
             return subprocess.Popen(
                 [self.binaries.folder / "postgres", "-D", self.data, "-p", str(port)],
                 cwd="/",
-                env=inherited | {"LC_ALL": "C"},
+                env=inherited | {"LC_ALL": "C"} | (self.clock.environment() if self.clock else {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

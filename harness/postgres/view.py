@@ -42,19 +42,23 @@ class ServerView:
     """Looks, through one connection of the harness; changes nothing."""
 
     def __init__(self, connection: psycopg.AsyncConnection, mapping: JobsMapping, table: JobTable) -> None:
-        self._connection = connection
+        self.connection = connection
         self._mapping = mapping
         self._table = table
 
+    def move_to(self, connection: psycopg.AsyncConnection) -> None:
+        """Go on with a new connection."""
+        self.connection = connection
+
     async def backend(self, pid: int) -> Backend | None:
         """The backend of that pid, or None when it has ended."""
-        cursor = self._connection.cursor(row_factory=class_row(Backend))
+        cursor = self.connection.cursor(row_factory=class_row(Backend))
         await cursor.execute(statement("look_at_backend"), {"pid": pid})
         return await cursor.fetchone()
 
     async def backends(self) -> list[Backend]:
         """Every client backend in this database that is not ours."""
-        cursor = self._connection.cursor(row_factory=class_row(Backend))
+        cursor = self.connection.cursor(row_factory=class_row(Backend))
         await cursor.execute(statement("look_at_backends"), {})
         return await cursor.fetchall()
 
@@ -62,7 +66,7 @@ class ServerView:
         """The job rows that a transaction in progress has locked or changed (their ``xmax``)."""
         if xid is None:
             return []
-        cursor = self._connection.cursor(row_factory=class_row(HeldRow))
+        cursor = self.connection.cursor(row_factory=class_row(HeldRow))
         await cursor.execute(
             statement(
                 "look_at_rows",

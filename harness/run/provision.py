@@ -39,6 +39,7 @@ class Site:
     watchdog: Watchdog
     folder: Path
     path: str
+    exclusive: bool = False  # one play has the cluster to itself, and may hurt it
 
     @contextlib.asynccontextmanager
     async def ground(self, play: str, book: StatementBook, learned: frozenset[str]) -> AsyncIterator[Ground]:
@@ -67,6 +68,8 @@ class Site:
                 fill=partial(fill, self.subject),
                 path=self.path,
                 learned=learned,
+                own_cluster=self.cluster if self.exclusive and self.cluster.may_be_hurt else None,
+                not_ours=self._not_ours(),
             )
             if template is None and not self.cluster.kept:
                 async with _connected(address) as connection:
@@ -77,12 +80,19 @@ class Site:
             if not self.cluster.kept:
                 await self.cluster.drop_database(name)
 
+    def _not_ours(self) -> str:
+        if not self.cluster.may_be_hurt:
+            return f"{self.cluster.address.shown()} is somebody's server, and is not hurt"
+        return "the server is shared with other plays"
 
-async def open_site(subject: Subject, cluster: Cluster, watchdog: Watchdog, folder: Path) -> Site:
+
+async def open_site(
+    subject: Subject, cluster: Cluster, watchdog: Watchdog, folder: Path, *, exclusive: bool = False
+) -> Site:
     """Install the subject once. Raises SubjectFailed or BadInput, in a sentence, when it cannot be driven at all."""
     programs = [str(cluster.programs)] if cluster.programs is not None else []
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *programs])
-    site = Site(subject, cluster, watchdog, folder, path)
+    site = Site(subject, cluster, watchdog, folder, path, exclusive)
     if cluster.can_create_databases:
         address = await cluster.create_database(TEMPLATE)
         await prepare(site, address)
