@@ -24,6 +24,7 @@ from harness.history.recorder import DeadlinePassed, PlayRecorder
 from harness.lab.closing import settle
 from harness.lab.ground import Ground
 from harness.lab.takeover import superseded
+from harness.lab.transactions import TransactionWatch
 from harness.lab.watch import Watch
 from harness.lab.worker import LabWorker
 from harness.postgres.gates import Gates, Parked
@@ -81,6 +82,7 @@ class Lab:
             await self.sink.start()
             self.watch = Watch(self, truth)
             self.watch.start()
+            TransactionWatch(self).start()
         except BaseException:
             await self._close_connections()
             raise

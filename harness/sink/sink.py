@@ -8,6 +8,7 @@ import asyncio
 import json
 import select
 import socket
+from collections.abc import Awaitable, Callable
 from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
@@ -42,6 +43,7 @@ class Sink:
     ) -> None:
         self.kind = kind
         self.apply_late = False
+        self.before_reply: Callable[[HeldCall], Awaitable[None]] | None = None  # a last look while the call is open
         self.service_seconds = 0.0
         self.service: Service | None = None
         self._recorder = recorder
@@ -291,6 +293,8 @@ class Sink:
     async def _answer(
         self, request: web.BaseRequest, call: HeldCall, status: int, why: str, outcome: str = "refused"
     ) -> web.StreamResponse:
+        if self.before_reply is not None:
+            await self.before_reply(call)
         link = self._links.get(call.worker)
         if link is not None:
             await link.wait()

@@ -98,6 +98,7 @@ class Conversation:
         self._session = session
         self._proxy = proxy
         self.status = 0
+        self.transactions_ended = 0  # tells one open transaction from the next
         self.terminated = False  # the client said goodbye
         self._statements: dict[bytes, Statement] = {}
         self._portals: dict[bytes, Running] = {}
@@ -165,7 +166,9 @@ class Conversation:
         if kind != "query" or running.statement.changes(self._proxy.book):
             return False
         self._last = running
-        self.status = data[end_of(data, marks[1]) - 1]
+        self.status = status = data[end_of(data, marks[1]) - 1]
+        if status == IDLE:
+            self.transactions_ended += 1
         awaited.popleft()
         return True
 
@@ -286,6 +289,8 @@ class Conversation:
     def _is_ready(self, status: int) -> None:
         session = self._session
         first, self.status = not self.status, status
+        if status == IDLE:
+            self.transactions_ended += 1
         if first:
             self._proxy.opened += 1
             self._proxy.recorder.record(SessionOpened(session.id, session.worker, session.pid, session.app))

@@ -72,6 +72,11 @@ class Session:
         return chr(self.talk.status) if self.talk.status else ""
 
     @property
+    def open_transaction(self) -> int | None:
+        """A number that tells this session's open transaction from its others; None outside a transaction."""
+        return self.talk.transactions_ended if self.status in {"T", "E"} else None
+
+    @property
     def opened(self) -> bool:
         """Whether it was ever ready."""
         return bool(self.talk.status)
