@@ -19,7 +19,18 @@ from harness.faults.held_row import held_row
 from harness.faults.injury import Injury
 from harness.faults.locked_table import locked_table
 from harness.faults.target import Target
-from harness.history.events import Blocked, Enqueued, FaultLanded, Moved, Reached, Released, Saw, Waited
+from harness.history.events import (
+    Attempted,
+    Blocked,
+    Enqueued,
+    FaultLanded,
+    Moved,
+    Reached,
+    Released,
+    Saw,
+    SessionOpened,
+    Waited,
+)
 from harness.history.recorder import DeadlinePassed, PlayRecorder
 from harness.lab.closing import settle
 from harness.lab.ground import Ground
@@ -196,7 +207,7 @@ class Lab:
         """Enqueue jobs, by number or by key, and wait for the acknowledgements. Returns their keys."""
         if isinstance(jobs, int):
             first = len(self.keys) + 1
-            keys = [f"{self.recorder.name.rpartition(':')[0][-24:] or 'job'}-{first + i}" for i in range(jobs)]
+            keys = [f"job-{first + i}" for i in range(jobs)]  # each play has a database and a sink of its own
         else:
             keys = list(jobs)
         # Known before they exist, so that gates and judgements never take a row of ours for a stranger's.
@@ -428,6 +439,24 @@ class Lab:
         finally:
             reached.cancel()
 
+    async def has_looked(self, worker: LabWorker, *, within_seconds: float = 10) -> bool:
+        """Wait until a worker has looked for work once; False for one that was not seen to, by any statement known to claim."""
+        number = worker.number
+        try:
+            await self.until(
+                lambda event: isinstance(event, SessionOpened) and event.worker == number,
+                within_seconds=within_seconds,
+                reason=f"worker {number} to connect",
+            )
+            await self.until(
+                lambda event: isinstance(event, Attempted) and event.worker == number and "claim" in event.changes,
+                within_seconds=1 + (self.subject.poll_seconds or 1.0) * 2,
+                reason=f"worker {number} to look for work",
+            )
+        except DeadlinePassed:
+            return False
+        return True
+
     async def watch_for(self, seconds: float, what: str) -> None:
         """Let a stated time go by in which something must not happen; recorded as a wait that was met."""
         began = time.monotonic()
@@ -456,6 +485,7 @@ class Lab:
             server=ground.own_cluster,
             not_ours=ground.not_ours,
             key=key,
+            lease_seconds=self.subject.lease_seconds,
         )
 
     async def begin(

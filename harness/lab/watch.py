@@ -40,7 +40,13 @@ class Watch:
     async def read_truth(self) -> None:
         """Record what has become visible."""
         async with self._reading:
-            for moved in await self.truth.unseen():
+            before = time.monotonic()
+            unseen = await self.truth.unseen()
+            # A query that nobody can block: when it takes long, the machine is slow, or the server is.
+            took_ms = (time.monotonic() - before) * 1000
+            if took_ms > STALL_MS:
+                self._lab.recorder.record(Stalled(select_one_ms=round(took_ms, 1)))
+            for moved in unseen:
                 if moved.ours and moved.key is not None:
                     self._lab.known.add(moved.key, moved.job)
                 self._lab.recorder.record(moved)

@@ -65,13 +65,13 @@ async def run_gate(options: GateOptions, listener: Listener) -> Document:
         cluster = await stack.enter_async_context(
             open_cluster(options.server, watchdog, options.folder, allow_existing=options.allow_existing)
         )
+        notes = [f"everything is kept; open it with: {cluster.keep()}"] if options.keep else []
         listener.doing(f"installing {options.subject.name}")
         site = await open_site(options.subject, cluster, watchdog, options.folder)
         listener.doing(f"probing {options.subject.name}")
         probed = await probe(site, recorder.play("probe:1"), options.seed)
         listener.doing(f"playing {len(options.scenarios)} scenarios")
         plays = await _Gate(options, listener, site, recorder, probed).run()
-        notes = [f"kept: {cluster.keep()}"] if options.keep else []
         facts = compose.RunFacts(options.command, started_at, time.monotonic() - began, options.seed, tuple(notes))
         return compose.run_document(facts, options.subject, probed, cluster, plays, options.scenarios)
 
