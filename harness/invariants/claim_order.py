@@ -46,7 +46,9 @@ def claim_order(story: Story) -> Iterator[Finding | Unknown]:
 
 
 def _ranked(story: Story) -> Iterator[Finding]:
-    priority = story.subject.order == "priority"
+    # Where nobody names a priority all have the same; beside ones that are named, an unnamed one's place is not known.
+    named = any(job.enqueued[0].what.priority is not None for job in story.jobs.values() if job.enqueued)
+    priority = story.subject.order == "priority" and named
     waiting: list[_Waiting] = []
     claims: list[tuple[int, Rank, Job, Transition]] = []
     for job in story.jobs.values():

@@ -5,7 +5,17 @@ import pytest
 
 from harness.contracts.invariant import Unknown
 from harness.contracts.verdict import Finding
-from harness.history.events import Answered, Blocked, Enqueued, FaultLanded, Final, OpenTransaction, Row, Stalled
+from harness.history.events import (
+    Answered,
+    Attempted,
+    Blocked,
+    Enqueued,
+    FaultLanded,
+    Final,
+    OpenTransaction,
+    Row,
+    Stalled,
+)
 from harness.history.made_up import EPOCH_US, SUBJECT, History
 from harness.history.story import Story
 from harness.invariants.asks_before_repeating import asks_before_repeating
@@ -206,6 +216,27 @@ def test_a_statement_on_the_server_is_recognised_by_its_shape(statement: str, ex
     assert kinds(claims_not_blocked, h) == expected
 
 
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (f"with due as (select id from jobs where note <> '{'x' * 1500}"[:1023], ["Finding"]),
+        (f"with due as (select id from jobs where id in ({'12345, ' * 200}"[:1023], []),
+        (f"with due as (select id from others where note <> '{'x' * 1500}"[:1023], []),
+        (f"/* {'nothing but a remark ' * 90}"[:1023], ["Unknown"]),
+    ],
+)
+def test_a_long_statement_that_the_server_cut_off_is_recognised_by_its_beginning(
+    shown: str, expected: list[str]
+) -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a")
+    h.say(Blocked(1, 1, 2, "Lock/tuple", shown))
+    claim = "with due as (select id from jobs where note <> ?) update jobs set state = ? from due"
+    h.say(Attempted(101, 1, 1001, ("claim",), claim, 1, keys=("a",)))
+    assert kinds(claims_not_blocked, h) == expected
+
+
 def test_without_any_known_claim_a_wait_is_unknown() -> None:
     h = History()
     h.say(Blocked(1, 1, 2, "Lock/tuple", "select 1"))
@@ -352,3 +383,16 @@ def test_a_takeover_that_only_asks_is_no_start() -> None:
     h.ask(2, "a", found=True)
     h.complete(2, "a")
     assert kinds(attempts_bounded, h) == []
+
+
+@pytest.mark.parametrize(("priority", "expected"), [(None, ["Finding"]), (0, [])])
+def test_without_any_named_priority_all_have_the_same_and_beside_a_named_one_an_unnamed_has_no_place(
+    priority: int | None, expected: list[str]
+) -> None:
+    h = History(subject=msgspec.structs.replace(SUBJECT, order="priority"))
+    h.enqueue("older", run_at_us=EPOCH_US)
+    h.enqueue("newer", run_at_us=EPOCH_US + 1)
+    h.enqueue("other", run_at_us=EPOCH_US + 2, priority=priority)
+    h.start(1)
+    h.run(1, "newer", "older", "other")
+    assert kinds(claim_order, h) == expected
