@@ -69,7 +69,12 @@ def judge(
     known = discover() if invariants is None else tuple(invariants)
     judgements = tuple(_judge_one(story, each, excused) for each in known)
     seen, strange = _look_for_facts(story, facts)
-    findings = tuple(finding for judgement in judgements for finding in judgement.findings)
+    told = began.must_hold if began is not None else ()
+    # What the story is about is told first; what follows from it, after.
+    in_order = sorted(
+        judgements, key=lambda each: told.index(each.invariant.name) if each.invariant.name in told else len(told)
+    )
+    findings = tuple(finding for judgement in in_order for finding in judgement.findings)
     verdict, reason = _verdict(story, judgements, findings, seen, strange)
     return Judged(story.play, scenario, verdict, reason, findings, seen, judgements)
 
