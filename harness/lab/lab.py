@@ -117,7 +117,7 @@ class Lab:
             for injury in self.injuries[::-1]:
                 await self._heal(injury)
         finally:
-            self.watch.stop()
+            await self.watch.stop()
             await self.sink.close()
             await self._close_connections()
 
@@ -438,6 +438,7 @@ class Lab:
             return False
         finally:
             reached.cancel()
+            await asyncio.gather(reached, return_exceptions=True)
 
     async def has_looked(self, worker: LabWorker, *, within_seconds: float = 10) -> bool:
         """Wait until a worker has looked for work once; False for one that was not seen to, by any statement known to claim."""

@@ -32,10 +32,11 @@ class Watch:
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._follow_truth()), loop.create_task(self._feel_pulse())]
 
-    def stop(self) -> None:
-        """End every task."""
+    async def stop(self) -> None:
+        """End every task, and wait for it: a connection must not be closed while its socket is still being watched."""
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def read_truth(self) -> None:
         """Record what has become visible."""

@@ -299,6 +299,7 @@ class LabWorker:
         self._supervised = False
         for task in tuple(self._restarts):
             task.cancel()
+        await asyncio.gather(*self._restarts, return_exceptions=True)
         if self._process is not None:
             await self._process.kill()
         for stop in self._stops.values():
