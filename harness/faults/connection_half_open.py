@@ -4,6 +4,10 @@ from collections.abc import AsyncIterator
 
 from harness.contracts.fault import Inapplicable, Landed, fault
 from harness.faults.target import Target, has_victim, shown
+from harness.history.recorder import DeadlinePassed
+from harness.wire.session import Session
+
+LISTEN_SECONDS = 3.0
 
 
 @fault("connection half-open", strikes="connection", needs=[has_victim], holds_seconds=3.0)
@@ -27,6 +31,29 @@ async def connection_half_open(target: Target) -> AsyncIterator[Landed]:
         yield Landed(f"backend {told} is gone, the worker's {len(sessions)} sockets are open", victim.number)
     finally:
         for session in sessions:
+            session.sever("client", "reset")
+
+
+@fault("listening connection half-open", strikes="connection", needs=[has_victim], holds_seconds=4.0)
+async def connection_half_open_of_listener(target: Target) -> AsyncIterator[Landed]:
+    """Only the session that listens is gone for the server, and its socket stays open: silence that looks like calm."""
+
+    async def look() -> list[Session]:
+        sessions = [session for worker in target.everyone for session in worker.sessions]
+        return [session for session in sessions if session.open and session.talk.listens]
+
+    try:
+        listeners = await shown(look, within_seconds=LISTEN_SECONDS, reason="a session to listen")
+    except DeadlinePassed as error:
+        raise Inapplicable("no session of its workers listens for notifications") from error
+    try:
+        for session in listeners:
+            session.sever("server", "close")
+        await _gone(target, [session.pid for session in listeners])
+        told = ", ".join(str(session.pid) for session in listeners)
+        yield Landed(f"listening backend {told} is gone, the sockets to it are open")
+    finally:
+        for session in listeners:
             session.sever("client", "reset")
 
 

@@ -91,6 +91,7 @@ class Target:
     server: Cluster | None = None
     not_ours: str = ""
     key: str | None = None
+    lease_seconds: float | None = None
 
     @property
     def victim(self) -> Victim:

@@ -1,16 +1,24 @@
 """A worker stands still and does not know it."""
 
+import contextlib
 import signal
 from collections.abc import AsyncIterator
 
 from harness.contracts.fault import Landed, fault
-from harness.faults.target import Target, comes_true, has_victim
+from harness.faults.target import Target, Victim, comes_true, has_victim
 
 
 @fault("paused", strikes="worker", needs=[has_victim], holds_seconds=3.0)
 async def worker_paused(target: Target) -> AsyncIterator[Landed]:
     """SIGSTOP to a worker's whole process group: a suspended machine, a debugger, a long collection of garbage."""
     victim = target.victim
+    async with stopped(victim):
+        yield Landed(f"process {victim.pid} is stopped in the process table", victim.number)
+
+
+@contextlib.asynccontextmanager
+async def stopped(victim: Victim) -> AsyncIterator[None]:
+    """A worker is stopped for the time of a block, proven by the process table."""
     victim.signal(signal.SIGSTOP)
     try:
         await comes_true(
@@ -18,6 +26,6 @@ async def worker_paused(target: Target) -> AsyncIterator[Landed]:
             within_seconds=5,
             reason=f"worker {victim.number} to be stopped in the process table",
         )
-        yield Landed(f"process {victim.pid} is stopped in the process table", victim.number)
+        yield
     finally:
         victim.signal(signal.SIGCONT)

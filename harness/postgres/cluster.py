@@ -51,6 +51,10 @@ class Cluster(ABC):
         """Start a stopped server."""
         raise self._not_ours("started")
 
+    async def start_slowly(self, seconds: float) -> None:
+        """Start a stopped server that is not ready (57P03) for about so long."""
+        raise self._not_ours(f"started slowly, within {seconds:g} s")
+
     def backend_kill9(self, pid: int) -> None:
         """SIGKILL a backend; the server then restarts all of them."""
         raise self._not_ours(f"robbed of its backend {pid}")

@@ -55,6 +55,9 @@ class OwnedCluster(Cluster):
     async def start(self) -> None:
         await self.server.start()
 
+    async def start_slowly(self, seconds: float) -> None:
+        await self.server.start_slowly(seconds)
+
     def backend_kill9(self, pid: int) -> None:
         self.server.kill_backend(pid)
 

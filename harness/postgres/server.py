@@ -28,6 +28,7 @@ START_SECONDS = 20.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.01
 PORT_ATTEMPTS = 8
+ARCHIVE_QUESTIONS = 4
 STOP_SIGNALS: dict[StopMode, signal.Signals] = {
     "smart": signal.SIGTERM,
     "fast": signal.SIGINT,
@@ -79,6 +80,7 @@ class Server:
         self.clock: ServerClock | None = None
         self._account = account
         self._guard = guard
+        self._arguments: tuple[str, ...] = ()
         self._home: Path | None = None
         self._postmaster: subprocess.Popen[bytes] | None = None
 
@@ -125,6 +127,24 @@ class Server:
             if not fresh:
                 await asyncio.sleep(0.25)  # our own port, taken while we were down: it may come free again
         raise EnvironmentFailed(f"PostgreSQL could not get a port, {PORT_ATTEMPTS} times; see {self.log}")
+
+    async def start_slowly(self, seconds: float) -> None:
+        """Start by way of archive recovery from an archive that has nothing and takes its time to say so."""
+        signal_file = self.data / "recovery.signal"
+        signal_file.touch()
+        if self._account.uid is not None and self._account.gid is not None:
+            os.chown(signal_file, self._account.uid, self._account.gid)
+        # It asks for the next history file, for the next segment, and for the histories once more.
+        self._arguments = (
+            "-c",
+            "hot_standby=off",
+            "-c",
+            f"restore_command=sleep {seconds / ARCHIVE_QUESTIONS:.2f}; false",
+        )
+        try:
+            await self.start()
+        finally:
+            self._arguments = ()
 
     async def stop(self, mode: StopMode = "fast") -> None:
         """Stop, and return when its processes are gone. A server that does not obey is stopped harder."""
@@ -190,7 +210,7 @@ class Server:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         with self.log.open("ab") as output:
             return subprocess.Popen(
-                [self.binaries.folder / "postgres", "-D", self.data, "-p", str(port)],
+                [self.binaries.folder / "postgres", "-D", self.data, "-p", str(port), *self._arguments],
                 cwd="/",
                 env=inherited | {"LC_ALL": "C"} | (self.clock.environment() if self.clock else {}),
                 stdin=subprocess.DEVNULL,

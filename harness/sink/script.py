@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Deed = Literal["answer", "apply then answer", "apply then drop"]
+Deed = Literal["answer", "apply then answer", "apply then drop", "answer twice"]
 
 
 @dataclass

@@ -169,8 +169,12 @@ class Sink:
         """Apply the effect and close the connection without a reply."""
         return self._instruct("apply then drop", 0, key, worker, times)
 
+    def answer_twice(self, key: str | None = None, times: int | None = None, worker: int | None = None) -> Script:
+        """Apply the effect and send the whole reply twice on the connection."""
+        return self._instruct("answer twice", 0, key, worker, times)
+
     def _instruct(self, deed: Deed, status: int, key: str | None, worker: int | None, times: int | None) -> Script:
-        if deed != "apply then drop" and not 400 <= status <= 599:
+        if deed in {"answer", "apply then answer"} and not 400 <= status <= 599:
             raise ValueError(f"the sink refuses with 400 to 599, not with {status}")
         script = Script(deed, status, key, worker, times)
         self._scripts = [other for other in self._scripts if not other.spent]
@@ -261,10 +265,13 @@ class Sink:
             if request.transport is not None:
                 request.transport.close()
             return _said(503, "")
-        if script is not None:
+        if script is not None and script.deed != "answer twice":
             return await self._answer(request, call, script.status, "applied, then refused as told")
         why = "an older fencing token" if outcome == "stale" else ""
-        return await self._answer(request, call, STATUS[outcome], why, outcome)
+        answer = await self._answer(request, call, STATUS[outcome], why, outcome)
+        if script is not None and request.transport is not None:
+            request.transport.write(_again(STATUS[outcome], outcome))
+        return answer
 
     async def _stand(self, point: Point, request: web.BaseRequest, call: HeldCall) -> None:
         hold = next((hold for hold in self._holds if hold.takes(point, call)), None)
@@ -337,6 +344,12 @@ def _gone(request: web.BaseRequest) -> bool:
     poll = select.poll()
     poll.register(peer.fileno(), HUNG_UP)
     return any(seen & HUNG_UP for _, seen in poll.poll(0))
+
+
+def _again(status: int, outcome: str) -> bytes:
+    """A second reply that nobody asked for, as it stands on the wire."""
+    body = json.dumps({"outcome": outcome, "why": ""})
+    return f"HTTP/1.1 {status} Again\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
 def _said(status: int, sentence: str) -> web.Response:

@@ -4,6 +4,7 @@ Follows both directions message by message, records attempts, notices and settle
 """
 
 import itertools
+import re
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,17 +26,28 @@ _MOST_PORTALS = 4096
 QUERY, PARSE, BIND, EXECUTE, SYNC, FLUSH = b"QPBESH"
 CLOSE, FUNCTION, TERMINATE, COPY_DONE, COPY_FAIL = b"CFXcf"
 # Backend messages.
-READY, COMPLETE, ERROR, EMPTY, SUSPENDED, NOTICE, KEY, COPY_IN, COPY_BOTH = b"ZCEIsNKGW"
+READY, COMPLETE, ERROR, EMPTY, SUSPENDED, NOTICE, KEY, COPY_IN, COPY_BOTH, NOTIFICATION = b"ZCEIsNKGWA"
 
 _COPY_ENDS = frozenset((COPY_DONE, COPY_FAIL))
 _COPY_STARTS = frozenset((COPY_IN, COPY_BOTH))
+_LISTEN = re.compile(rb"(?:\s|--[^\n]*\n|/\*.*?\*/)*listen\s", re.IGNORECASE | re.DOTALL)
 _UNTAGGED = frozenset((EMPTY, SUSPENDED))
 
 
 class Statement:
     """One SQL text. Its fingerprint is worked out when first asked for: most runs of most statements never ask."""
 
-    __slots__ = ("_changes", "_fingerprint", "_found", "_found_version", "_text", "_version", "plain", "sql_bytes")
+    __slots__ = (
+        "_changes",
+        "_fingerprint",
+        "_found",
+        "_found_version",
+        "_text",
+        "_version",
+        "listens",
+        "plain",
+        "sql_bytes",
+    )
 
     def __init__(self, sql: bytes) -> None:
         self.sql_bytes = sql
@@ -46,6 +58,7 @@ class Statement:
         self._found = NOTHING
         self._found_version = -1
         self.plain = Running(self)
+        self.listens = _LISTEN.match(sql) is not None
 
     @property
     def sql(self) -> str:
@@ -100,6 +113,7 @@ class Conversation:
         self.status = 0
         self.transactions_ended = 0  # tells one open transaction from the next
         self.terminated = False  # the client said goodbye
+        self.listens = False  # it has asked for notifications
         self._statements: dict[bytes, Statement] = {}
         self._portals: dict[bytes, Running] = {}
         self._awaited: deque[Awaited] = deque()
@@ -144,6 +158,7 @@ class Conversation:
             or not self._session.front.aligned
         ):
             return False
+        self.listens = self.listens or plain[1].statement.listens
         self._awaited.append(plain)
         return True
 
@@ -235,6 +250,7 @@ class Conversation:
         name = word_at(data, at + 5)
         statement = self._proxy.statement(word_at(data, at + 6 + len(name)))
         self._statements[name] = statement
+        self.listens = self.listens or statement.listens
         return statement
 
     def _bound(self, data: bytes, at: int) -> tuple[bytes, Running]:
@@ -247,6 +263,7 @@ class Conversation:
 
     def _queried(self, data: bytes, at: int) -> Running:
         statement = self._proxy.statement(data[at + 5 : end_of(data, at) - 1])
+        self.listens = self.listens or statement.listens
         if not self._interested(statement):
             return statement.plain
         return Running(statement, statement.literals(self._proxy.known))
@@ -278,6 +295,9 @@ class Conversation:
             if said is not None:
                 self._announced(said)
                 return True
+        elif kind == NOTIFICATION and self._proxy.loses_notifications:
+            self._proxy.notifications_lost += 1
+            return True
         elif kind == ERROR:
             self._has_failed(framing.sqlstate(data[at + 5 : end_of(data, at)]))
         elif kind == KEY and end_of(data, at) >= at + 9:

@@ -27,7 +27,7 @@ def _table(letters: str) -> bytes:
 
 # Frontend: everything but CopyData, Describe and passwords. Backend: what ends statements, announces, or names the session.
 FRONT = _table("QPBESCFXcfH")
-BACK = _table("ZCEIsNKGW")
+BACK = _table("ZCEIsNKGWA")
 
 
 class Scanner:

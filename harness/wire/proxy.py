@@ -50,6 +50,8 @@ class Proxy:
         self.hung_up_on_refusal = False
         self.is_cut = False
         self.delay_seconds = 0.0
+        self.loses_notifications = False
+        self.notifications_lost = 0
         self._upstream = (upstream_host, upstream_port)
         self._server: asyncio.Server | None = None
         self._refusing: socket.socket | None = None

@@ -5,6 +5,7 @@ of them a job must run from enqueue to done.
 """
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -47,7 +48,7 @@ class Bench:
 
     async def busy(self) -> None:
         """Jobs for the faults that need one to strike."""
-        await self.lab.enqueue(6)
+        await self.lab.enqueue(4)
 
     def told(self, since: int, kind: type[FaultLanded] | type[FaultHealed], fault: Fault[Target]) -> list[Any]:
         entries = self.lab.recorder.entries
@@ -65,10 +66,12 @@ def bench(watchdog: Watchdog, tmp_path_factory: pytest.TempPathFactory) -> Itera
     async def opened(stack: AsyncExitStack) -> Lab:
         recorder = stack.enter_context(Recorder(folder / "history.jsonl"))
         cluster = await stack.enter_async_context(open_cluster(parse_server("embedded"), watchdog, folder, clock=True))
-        site = await open_site(load_subject(reference_queue_folder()), cluster, watchdog, folder, exclusive=True)
+        queue = load_subject(reference_queue_folder())
+        quick = dataclasses.replace(queue, lease_seconds=0.8, heartbeat_seconds=0.2, takeover_within_seconds=2.0)
+        site = await open_site(quick, cluster, watchdog, folder, exclusive=True)
         ground = await stack.enter_async_context(site.ground("conformance:1", StatementBook(), frozenset()))
         lab = await stack.enter_async_context(Lab(ground, recorder.play("conformance:1")))
-        lab.sink.service_seconds = 0.3  # a handler is busy long enough for a fault to find it so
+        lab.sink.service_seconds = 0.2  # a handler is busy long enough for a fault to find it so
         for _ in range(WORKERS):
             await lab.worker().start()
         return lab

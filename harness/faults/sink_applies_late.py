@@ -1,0 +1,38 @@
+"""What a dead worker asked for happens after all."""
+
+from collections.abc import AsyncIterator
+
+from harness.contracts.fault import Landed, fault
+from harness.contracts.point import Point
+from harness.faults.target import Target, has_victim
+from harness.history.events import Applied
+
+CALL_SECONDS = 9.0
+
+
+@fault("sink applies late", strikes="worker", needs=[has_victim], holds_seconds=1.0)
+async def sink_applies_late(target: Target) -> AsyncIterator[Landed]:
+    """A worker dies while its call is on the way, and the call takes effect afterwards, with nobody to hear the reply."""
+    victim, sink, recorder = target.victim, target.sink, target.recorder
+    hold = sink.hold(Point.CALLING, worker=victim.number)
+    died = False
+    try:
+        call = await hold.reached(CALL_SECONDS)
+        sink.apply_late = True
+        died = True
+        await victim.kill()
+        hold.release()
+        applied = await recorder.wait_for(
+            lambda entry: isinstance(entry.what, Applied) and entry.what.call == call.call,
+            within_seconds=5,
+            reason="the call of the dead worker to be applied",
+        )
+        assert isinstance(applied.what, Applied)
+        yield Landed(
+            f"call {call.call} took effect ({applied.what.outcome}) after its worker had died", victim.number, call.key
+        )
+    finally:
+        hold.release()
+        sink.apply_late = False
+        if died:
+            await victim.start()

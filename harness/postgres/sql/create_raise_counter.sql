@@ -1,0 +1,1 @@
+create sequence queueproof.{fault}_raised

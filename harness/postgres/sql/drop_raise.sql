@@ -1,0 +1,1 @@
+drop function if exists queueproof.{fault}() cascade

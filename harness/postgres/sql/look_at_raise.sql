@@ -1,0 +1,1 @@
+select is_called from queueproof.{fault}_raised
