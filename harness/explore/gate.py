@@ -28,7 +28,7 @@ _ENDS = re.compile(r"(?:commit|rollback|end|abort)\b(?!.*\bto\b)", re.IGNORECASE
 
 def is_free(fingerprint: str) -> bool:
     """Whether a statement is no step of anybody's. A message of several statements is one step."""
-    return not fingerprint or ";" not in fingerprint and bool(_FREE.match(fingerprint)) or fingerprint == "select ?"
+    return not fingerprint or (";" not in fingerprint and bool(_FREE.match(fingerprint))) or fingerprint == "select ?"
 
 
 def ends_transaction(fingerprint: str) -> bool:
@@ -100,7 +100,9 @@ class Waiting:
 class SteppedSink(Sink):
     """A sink in which every call and every question waits for its turn; one for all schedules, begun anew for each."""
 
-    def __init__(self, kind: Kind, recorder: PlayRecorder, arrived: Callable[[], None], order: Callable[[], int]) -> None:
+    def __init__(
+        self, kind: Kind, recorder: PlayRecorder, arrived: Callable[[], None], order: Callable[[], int]
+    ) -> None:
         super().__init__(kind, recorder)
         self.service = self
         self.waiting: list[Waiting] = []
@@ -140,5 +142,3 @@ class SteppedSink(Sink):
         """Let one request go on."""
         self.waiting.remove(waiting)
         waiting.go.set()
-
-

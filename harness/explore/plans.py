@@ -1,23 +1,148 @@
-"""What a statement may touch, by the server's own plan for it: one job's row, or the whole queue. In doubt, everything."""
+"""What a statement may touch, by the server's own plan for it: the rows of jobs that it names, or anything.
+
+A statement touches only the jobs that its parameters name when, in its plan,
+
+- every scan of a table is an index scan whose condition pins the jobs' id or key column, on the jobs' table (planned with
+  sequential scans disabled: which rows *qualify* does not depend on the plan that is used later);
+- every other table is only inserted into, and has no unique key that a concurrent insert could meet, no foreign key and no
+  trigger of the subject's own; and neither has the jobs' table such triggers, or row security;
+- its text calls no function of the subject's, and none of PostgreSQL's that two sessions meet in (advisory locks,
+  sequences set by hand, notifications).
+
+A claim that was seen to change no row touches every row, and only reads. Everything else, and everything under an isolation
+level above read committed, where a transaction's first snapshot matters to all that follows, touches everything.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 
 from harness.contracts.subject import JobsMapping
 from harness.explore.footprint import EVERYTHING, Footprint, footprint
+from harness.explore.reset import query
 from harness.postgres.mapping import JobTable
 from harness.wire.holds import RequestView
 
+_MEETING = re.compile(
+    r"advisory|pg_notify|\bnotify\b|\blisten\b|setval|lastval|currval|set_config|pg_sleep|\block\b\s+table|dblink|lo_|txid|xmin|xmax"
+    r"|pg_stat|pg_locks|isolation|serializable|repeatable",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(r'[a-z_][a-z0-9_$]*|"[^"]+"', re.IGNORECASE)
+_SCANS = frozenset({"Index Scan", "Index Only Scan", "Bitmap Index Scan"})
+_HARMLESS = frozenset({"Function Scan", "Table Function Scan"})
+
 
 class Plans:
-    """Asks for each statement once."""
+    """Asks the server once for each statement; ``prepare`` before the first."""
 
     def __init__(self, connection: psycopg.AsyncConnection, mapping: JobsMapping, table: JobTable) -> None:
         self._connection = connection
+        self._table = table
+        self._tables = {_bare(name) for name in (table.name, *table.partitions)}
+        self._pins = [
+            column.strip()
+            for column in (mapping.id, mapping.key)
+            if _PLAIN.fullmatch(column.strip().removesuffix("::text"))
+        ]
+        self._pins = [column.removesuffix("::text") for column in self._pins]
+        self._functions: re.Pattern[str] | None = None
+        self._meeting_tables: set[str] = set()
+        self._strict = False
+        self._answers: dict[str, bool] = {}
 
     async def prepare(self) -> None:
-        """Learn about the tables."""
+        """Learn what may be hidden behind statements."""
+        await self._connection.execute("set enable_seqscan = off")
+        await self._connection.execute("set plan_cache_mode = force_generic_plan")
+        cursor = await self._connection.execute("show default_transaction_isolation")
+        row = await cursor.fetchone()
+        self._strict = row is None or row[0] != "read committed"
+        cursor = await self._connection.execute(query("list_scannable"))
+        functions = []
+        for kind, name, relation in await cursor.fetchall():
+            if kind == "function":
+                functions.append(re.escape(name))
+            elif _bare(relation) in self._tables:
+                self._strict = self._strict or kind in {"trigger", "policy"}
+            else:
+                self._meeting_tables.add(_bare(relation))
+        if functions:
+            self._functions = re.compile(rf"\b(?:{'|'.join(functions)})\b\s*\(", re.IGNORECASE)
+
+    async def look(self, view: RequestView) -> None:
+        """Find out about a statement before its footprint is asked for."""
+        if view.fingerprint not in self._answers:
+            self._answers[view.fingerprint] = await self._touches_named_only(view.sql)
 
     def footprint(self, view: RequestView, *, moved: bool) -> Footprint:
-        if not moved and "claim" in view.changes:
+        """What this request touched, if its statement has been looked at; ``moved``: it changed a job's row."""
+        if not moved and "claim" in view.changes and not self._strict:
             return footprint(reads=["row:*"])
+        named = {*view.keys, *(key for job in view.jobs if (key := view.known.key_of(job)) is not None)}
+        if named and self._answers.get(view.fingerprint, False):
+            return footprint(writes=[word for key in sorted(named) for word in (f"row:{key}", f"story:{key}")])
         return EVERYTHING
+
+    async def _touches_named_only(self, sql: str) -> bool:
+        if self._strict or not self._pins or _MEETING.search(sql):
+            return False
+        if self._functions is not None and self._functions.search(sql):
+            return False
+        try:
+            plan = await self._plan(sql)
+        except psycopg.Error:
+            return False  # a statement that cannot be planned alone: several in one message, a cursor, a setting
+        return all(self._is_pinned(node) for node in _nodes(plan))
+
+    async def _plan(self, sql: str) -> dict[str, Any]:
+        connection = self._connection
+        try:
+            await connection.execute(b"prepare queueproof_plan as " + sql.strip().rstrip(";").encode())
+            cursor = await connection.execute(
+                "select cardinality(parameter_types) from pg_prepared_statements where name = 'queueproof_plan'"
+            )
+            row = await cursor.fetchone()
+            count = int(row[0]) if row is not None else 0
+            nulls = f"({', '.join(['null'] * count)})" if count else ""
+            cursor = await connection.execute(f"explain (format json, verbose) execute queueproof_plan{nulls}".encode())
+            shown = await cursor.fetchone()
+        finally:
+            await connection.execute("deallocate all")
+        assert shown is not None
+        said = shown[0] if not isinstance(shown[0], str) else json.loads(shown[0])
+        top: dict[str, Any] = said[0]["Plan"]
+        return top
+
+    def _is_pinned(self, node: dict[str, Any]) -> bool:
+        kind, relation = str(node.get("Node Type", "")), node.get("Relation Name")
+        if kind == "ModifyTable":
+            if relation in self._tables:
+                return True
+            return node.get("Operation") == "Insert" and relation not in self._meeting_tables
+        if kind in _SCANS:
+            condition = str(node.get("Index Cond", ""))
+            if kind != "Bitmap Index Scan" and relation not in self._tables:
+                return False
+            return any(_pins(condition, column) for column in self._pins)
+        if kind == "Bitmap Heap Scan":
+            return relation in self._tables
+        return relation is None and kind not in _HARMLESS
+
+
+def _pins(condition: str, column: str) -> bool:
+    """Whether an index condition compares the column itself for equality with something."""
+    return bool(re.search(rf"\(\(*(?:\w+\.)?{re.escape(column)}\)?(?:::\w+)? = ", condition))
+
+
+def _bare(name: str) -> str:
+    return name.rsplit(".", 1)[-1].strip('"')
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)

@@ -77,7 +77,9 @@ class Reset:
         try:
             await self.connection.execute(self._text)
         except psycopg.Error as error:
-            raise EnvironmentFailed(f"the tables cannot be emptied between two schedules: {str(error).strip()}") from error
+            raise EnvironmentFailed(
+                f"the tables cannot be emptied between two schedules: {str(error).strip()}"
+            ) from error
         self._runs += 1
         if self._runs % VACUUM_EVERY == 0:
             for table in (*self._tables, "queueproof.truth", "queueproof.enqueued"):

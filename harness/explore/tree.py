@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 
 from harness.explore.counting import Step, dependent, orders
 from harness.explore.footprint import Footprint
-from harness.explore.schedule import Move, Schedule
+from harness.explore.schedule import Move, Schedule, told
 from harness.explore.stage import Diverged, Ending, Stage
 
-MOST_TRIES = 4
+MOST_TRIES = 3
 
 
 @dataclass
@@ -42,6 +42,7 @@ class Tally:
     interleavings: int = 0  # orders that they stand for
     redundant: int = 0  # runs given up because every move slept
     diverged: int = 0  # runs repeated because the same moves led elsewhere
+    given_up: int = 0  # branches left after that had happened too often
     undecided: int = 0  # runs that could not be judged
     why_undecided: str = ""
     complete: bool = False  # every order was covered
@@ -80,22 +81,23 @@ class Explorer:
             if not await self._once(ran):
                 break
             if not self._backtrack():
-                self.tally.complete = True
+                self.tally.complete = not self.tally.given_up
                 break
         return self.tally
 
     async def _once(self, ran: Callable[[Ran], bool]) -> bool:
         """One schedule: along the path, then on to the end."""
-        for attempt in range(1, MOST_TRIES + 1):
+        for _ in range(MOST_TRIES):
             kept = len(self._path)
             try:
                 trace = await self._run_to_end()
                 break
             except Diverged:
                 self.tally.diverged += 1
-                if attempt == MOST_TRIES:
-                    raise
                 del self._path[kept:]
+        else:
+            self.tally.given_up += 1  # this branch is not covered, and the exploration not complete
+            return True
         if trace is None:
             self.tally.redundant += 1
             return True
@@ -111,7 +113,10 @@ class Explorer:
         for node in self._path:
             enabled = tuple(await stage.enabled())
             if enabled != node.enabled:
-                raise Diverged(f"after {len(trace)} moves there were {_told(enabled)}, and before {_told(node.enabled)}")
+                raise Diverged(
+                    f"after {told(move for move, _ in trace) or 'no move'} there was {told(enabled) or 'no move'} to choose from,"
+                    f" and before {told(node.enabled) or 'none'}"
+                )
             assert node.move is not None
             touched = await stage.perform(node.move)
             node.tried[node.move] = touched
@@ -159,7 +164,3 @@ class Explorer:
         for thread in {move.thread for move in done.schedule}:
             length = sum(1 for move in done.schedule if move.thread == thread)
             tally.lengths[thread] = max(tally.lengths.get(thread, 0), length)
-
-
-def _told(moves: tuple[Move, ...]) -> str:
-    return ", ".join(map(str, moves)) or "no moves"

@@ -12,24 +12,32 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
 
-import psycopg
-
 from harness.contracts.point import Point
 from harness.contracts.problem import EnvironmentFailed, SubjectFailed
-from harness.contracts.subject import Subject
+from harness.contracts.subject import State, Subject
 from harness.explore.footprint import EVERYTHING, Footprint, footprint
-from harness.explore.gate import Standing, SteppedSink, Waiting, WireGate, ends_transaction
+from harness.explore.gate import Standing, SteppedSink, WireGate, ends_transaction
 from harness.explore.plans import Plans
 from harness.explore.reset import Reset, query
 from harness.explore.schedule import Kind, Move
 from harness.explore.stage import Diverged, Ending
-from harness.history.events import Began, Ended, Entry, FaultLanded, Moved, Noticed, Reached, SessionOpened, WorkerStarted
+from harness.history.events import (
+    Began,
+    Ended,
+    Entry,
+    FaultLanded,
+    Moved,
+    Noticed,
+    Reached,
+    SessionOpened,
+    WorkerStarted,
+)
 from harness.history.recorder import DeadlinePassed, PlayRecorder, Recorder
 from harness.history.story import Story
 from harness.history.subject_facts import facts_of
@@ -51,7 +59,9 @@ START_SECONDS = 20.0
 LOOKS = 11
 MOST_STEPS = 80
 UNJUDGED = ("no_lost_job",)  # a schedule ends when its polls are used up, not when its jobs have had their time
-HOLDER_SECONDS = 0.05
+HOLDER_SECONDS = 0.15
+LOOK_SECONDS = 0.004
+SPARING_SECONDS = 0.01
 _RESULTS = frozenset({"complete", "fail", "release", "retire"})
 _FIRST_LOOK_SECONDS = 0.002
 _PLAIN = re.compile(r'[a-z_][a-z0-9_$]*|"[^"]+"', re.IGNORECASE)
@@ -66,12 +76,15 @@ class Case:
     expiries: int = 0
     kills: int = 0
     severs: int = 0
-    polls: int = 1  # polls that bring nothing, per worker
+    polls: int = 1  # per worker, polls although there is nothing to bring
+    lease_seconds: float = LONGEST_LEASE_SECONDS  # where leases end: long against a schedule, short to wait for
 
     def told(self) -> str:
         parts = [_count(self.workers, "worker"), _count(self.jobs, "job")]
         if self.expiries:
-            parts.append(f"{_count(self.expiries, 'lease')} ending" if self.expiries == 1 else f"{self.expiries} leases ending")
+            parts.append(
+                f"{_count(self.expiries, 'lease')} ending" if self.expiries == 1 else f"{self.expiries} leases ending"
+            )
         if self.kills:
             parts.append(_count(self.kills, "kill"))
         if self.severs:
@@ -96,8 +109,10 @@ class Actor:
     dead: bool = False  # in this schedule
     moved: int = 0  # row changes that its connections have announced
     in_hand: set[object] = field(default_factory=set)  # connections in a transaction that is more than a poll
-    holding: set[str | None] = field(default_factory=set)  # keys of jobs that it was granted and has written no result of
-    patience: float = 0.0  # until when a worker that holds a job is waited for although it stands before a poll
+    holding: set[str | None] = field(
+        default_factory=set
+    )  # keys of jobs that it was granted and has written no result of
+    let_go_at: float = 0.0  # when it was last let go, on the monotonic clock
 
     @property
     def number(self) -> int:
@@ -126,23 +141,25 @@ class Played:
     entries: tuple[Entry, ...]
 
 
-def quickened(subject: Subject, *, expiring: bool) -> Subject:
+def quickened(subject: Subject, case: Case) -> Subject:
     """The subject with a poll that does not keep us waiting, and a lease that does not end by itself in a schedule."""
-    lease = subject.lease_seconds
+    lease, beat, within = subject.lease_seconds, subject.heartbeat_seconds, subject.takeover_within_seconds
     if lease is not None:
-        lease = min(lease, LONGEST_LEASE_SECONDS) if expiring else max(lease, CALM_LEASE_SECONDS)
-    beat = subject.heartbeat_seconds
-    if beat is not None and lease is not None:
-        beat = lease / 3
+        declared = lease
+        lease = min(lease, case.lease_seconds) if case.expiries else max(lease, CALM_LEASE_SECONDS)
+        within = within * lease / declared if within is not None else None
+        beat = lease / 3 if beat is not None else None
     poll = POLL_SECONDS if subject.poll_seconds is not None else None
-    return replace(subject, lease_seconds=lease, heartbeat_seconds=beat, poll_seconds=poll)
+    return replace(
+        subject, lease_seconds=lease, heartbeat_seconds=beat, poll_seconds=poll, takeover_within_seconds=within
+    )
 
 
 class WorkerStage:
     """See the module. Use as a context manager; ``ground`` is a database of its own with the subject in it."""
 
     def __init__(self, ground: Ground, recorder: Recorder, case: Case, *, seed: int = 0) -> None:
-        subject = quickened(ground.subject, expiring=case.expiries > 0)
+        subject = quickened(ground.subject, case)
         self.case = case
         self.subject = subject
         self.jobs = case.jobs
@@ -158,10 +175,17 @@ class WorkerStage:
         self._main = ""
         self._left = Case()
         self._made: list[Made] = []
-        self._running: dict[str, bool] = {}  # job key -> its committed row is running with its lease as the queue set it
+        self._running: dict[
+            str, bool
+        ] = {}  # job key -> its committed row is running with its lease as the queue set it
         self._expired: set[str] = set()
-        self.lab = Lab(replace(ground, subject=subject, fill=partial(fill, subject)), self._between.play("start"), learning=True)
-        self._sink = SteppedSink(cast("SinkKind", subject.sink), self.lab.recorder, self._arrived, lambda: next(self._order))
+        self._over: set[str] = set()
+        self.lab = Lab(
+            replace(ground, subject=subject, fill=partial(fill, subject)), self._between.play("start"), learning=True
+        )
+        self._sink = SteppedSink(
+            cast("SinkKind", subject.sink), self.lab.recorder, self._arrived, lambda: next(self._order)
+        )
         self.lab.sink = self._sink
         self._reset: Reset
         self._plans: Plans
@@ -171,7 +195,7 @@ class WorkerStage:
     async def __aenter__(self) -> "WorkerStage":
         await self.lab.__aenter__()
         try:
-            self.lab.watch.stop()
+            await self.lab.watch.stop()
             self._looking = await self.lab.connect("explorer")
             self._reset = Reset(await self.lab.connect("reset"))
             await self._reset.prepare()
@@ -240,15 +264,13 @@ class WorkerStage:
     def _standing(self, actor: Actor) -> Standing | None:
         """What the worker stands before: of several things the oldest that is no poll. Renewals are held back, uncounted."""
         actor.gate.drop_gone()
-        waiting = [
-            Standing(each.order, None, None, each) for each in self._sink.waiting if each.worker == actor.number
-        ]
+        waiting = [Standing(each.order, None, None, each) for each in self._sink.waiting if each.worker == actor.number]
         requests = [each for each in actor.gate.standing.values() if not _renews(each)]
         return min((*waiting, *requests), key=lambda each: (self._is_poll(actor, each), each.order), default=None)
 
     def _pass_on(self, actor: Actor, standing: Standing) -> None:
         actor.busy = True
-        actor.patience = time.monotonic() + HOLDER_SECONDS
+        actor.let_go_at = time.monotonic()
         if standing.call is not None:
             self._sink.pass_on(standing.call)
         else:
@@ -288,13 +310,21 @@ class WorkerStage:
                 self._complain(moving, within_seconds)
 
     def _has_more_to_say(self, actor: Actor, standing: Standing) -> bool:
-        """Whether a worker that looks for jobs already, with one in hand, is still to say what it does with that one."""
+        """Whether a worker that looks for jobs again, with one in hand, is still to say what it does with that one.
+
+        Its looks are let through meanwhile: what it has to say may wait behind them. Where leases end in this case, only
+        after a moment, since such a look may then take a job over.
+        """
         if not actor.holding or not self._is_poll(actor, standing):
             return False
-        if time.monotonic() < actor.patience:
-            return True
-        actor.holding.clear()
-        return False
+        waited_seconds = time.monotonic() - actor.let_go_at
+        if waited_seconds > HOLDER_SECONDS:
+            actor.holding.clear()
+            return False
+        if not self.case.expiries or waited_seconds > LOOK_SECONDS:
+            assert standing.session is not None
+            actor.gate.pass_on(standing.session)
+        return True
 
     async def _ask_who_is_blocked(self, moving: Sequence[Actor]) -> None:
         pids = {session.pid: actor for actor in self._actors for session in actor.worker.sessions if session.pid}
@@ -392,12 +422,10 @@ class WorkerStage:
             actor.holding.clear()
         self._left = self.case
         self._made = []
-        self._running, self._expired = {}, set()
+        self._running, self._expired, self._over = {}, set(), set()
         play = self._recorder.play(f"schedule:{next(self._plays)}")
         self._play(play)
-        play.record(
-            Began("explore", facts_of(self.subject), excuses=UNJUDGED, seed=self._seed)
-        )
+        play.record(Began("explore", facts_of(self.subject), excuses=UNJUDGED, seed=self._seed))
         for actor in self._actors:
             play.record(WorkerStarted(actor.number, actor.worker.pid, actor.worker.incarnation))
             for session in actor.worker.sessions:
@@ -483,8 +511,9 @@ class WorkerStage:
             standing = self._standing(actor)
             if actor.dead or standing is None:
                 continue
-            if not (self._is_poll(actor, standing) and not actor.in_hand and actor.polls >= self.case.polls):
-                able.append((actor, standing))
+            if self._is_poll(actor, standing) and not actor.in_hand and not self._may_poll(actor):
+                continue
+            able.append((actor, standing))
         moves = [Move(Kind.STEP, actor.number) for actor, _ in able]
         left = self._left
         calm = not any(actor.in_hand for actor in self._actors)
@@ -499,6 +528,20 @@ class WorkerStage:
         if left.kills:
             moves += [Move(Kind.KILL, actor.number) for actor, standing in able if not self._is_poll(actor, standing)]
         return moves
+
+    def _may_poll(self, actor: Actor) -> bool:
+        """Whether a look for jobs may bring one, or is within the bound."""
+        if actor.polls < self.case.polls:
+            return True
+        return actor.polls == self.case.polls and self._watches_rows and (self._overdue() or self._due())
+
+    def _due(self) -> bool:
+        """Whether a job waits to be claimed."""
+        return any(not self._running.get(key) and key not in self._over for key in self.lab.keys)
+
+    @property
+    def _watches_rows(self) -> bool:
+        return self.case.expiries > 0 or self.case.polls == 0
 
     async def perform(self, move: Move) -> Footprint:
         if move not in self._moves():
@@ -515,7 +558,7 @@ class WorkerStage:
             touched = await self._poll(actor, move)
         else:
             touched = await self._step(actor, standing, move)
-        if self.case.expiries:
+        if self._watches_rows:
             await self._look_at_rows()
         woken = any(not other.blocked for other in blocked)
         return EVERYTHING if woken or actor.blocked or actor.dead else touched
@@ -523,6 +566,8 @@ class WorkerStage:
     async def _step(self, actor: Actor, standing: Standing, move: Move) -> Footprint:
         first = len(self.lab.recorder.entries)
         before = actor.moved
+        if standing.view is not None:
+            await self._plans.look(standing.view)
         if move.kind is Kind.SEVER:
             self._left = replace(self._left, severs=self._left.severs - 1)
             await self._sever(actor, standing)
@@ -554,7 +599,13 @@ class WorkerStage:
             if standing is None or not self._is_poll(actor, standing) or actor.moved > before:
                 break
             looked = standing.fingerprint == self._main
+            if looked and shown is not None:
+                await asyncio.sleep(
+                    SPARING_SECONDS
+                )  # only to spare the machine: the worker looks for ended leases by its own clock
             shown = standing if shown is None or looked else shown
+            if standing.view is not None:
+                await self._plans.look(standing.view)
             await self._go(actor, standing)
             touched |= self._touched(standing, moved=actor.moved > before)
             if actor.moved > before:
@@ -581,7 +632,14 @@ class WorkerStage:
         view = standing.view
         what = f"{standing.call.what} for job {standing.call.key!r}" if standing.call is not None else ""
         self._made.append(
-            Made(move, what or (view.fingerprint if view else ""), view.sql if view else "", (), first, len(self.lab.recorder.entries))
+            Made(
+                move,
+                what or (view.fingerprint if view else ""),
+                view.sql if view else "",
+                (),
+                first,
+                len(self.lab.recorder.entries),
+            )
         )
 
     # ---------------------------------------------------------------- further moves
@@ -595,7 +653,9 @@ class WorkerStage:
             f" where ({jobs.key})::text = %(key)s",
             {"key": key},
         )
-        self.lab.recorder.record(FaultLanded("lease ended", f"an operator set {jobs.lease_until} into the past", 0, key))
+        self.lab.recorder.record(
+            FaultLanded("lease ended", f"an operator set {jobs.lease_until} into the past", 0, key)
+        )
         self._expired.add(key)
         self._left = replace(self._left, expiries=self._left.expiries - 1)
         self._made.append(Made(move, f"the lease of job {key!r} ends", "", (), first, len(self.lab.recorder.entries)))
@@ -612,6 +672,10 @@ class WorkerStage:
         for key, moved in states.items():
             running = moved.new is not None and moved.new.state == "running" and not moved.deleted
             self._running[key] = running
+            if moved.new is None or State(moved.new.state).ended:
+                self._over.add(key)
+            else:
+                self._over.discard(key)
             if moved.worker:
                 self._expired.discard(key)
 
@@ -643,9 +707,17 @@ class WorkerStage:
         if hold.hit.is_set():
             point = Point.COMMIT_LOST if "claim" in standing.view.changes else Point.RESULT_LOST
             recorder.record(
-                Reached(point.value, actor.number, session.pid, standing.view.key, "the server has answered, and the reply is withheld")
+                Reached(
+                    point.value,
+                    actor.number,
+                    session.pid,
+                    standing.view.key,
+                    "the server has answered, and the reply is withheld",
+                )
             )
-            recorder.record(FaultLanded("reply lost", f"connection broken at {point.value} with the reply withheld", actor.number))
+            recorder.record(
+                FaultLanded("reply lost", f"connection broken at {point.value} with the reply withheld", actor.number)
+            )
             hold.sever()
             actor.in_hand.discard(session)
         hold.disarm()
@@ -674,7 +746,12 @@ def _renews(standing: Standing) -> bool:
 
 
 def _severable(standing: Standing) -> bool:
-    return standing.call is not None and standing.call.what == "call" or standing.view is not None and bool(standing.view.changes)
+    return (
+        (standing.call is not None
+        and standing.call.what == "call")
+        or (standing.view is not None
+        and bool(standing.view.changes))
+    )
 
 
 def _lease_column(subject: Subject) -> bool:
