@@ -2,7 +2,8 @@
 -- effect of a whole transaction. A null state is a row that was not there; a deleted row arrives with the state its deletion means.
 create function queueproof.change(
     old_state text, old_owner text, old_token text, old_lease timestamptz,
-    new_state text, new_owner text, new_token text, new_lease timestamptz, was_deleted boolean
+    new_state text, new_owner text, new_token text, new_lease timestamptz, was_deleted boolean,
+    at timestamptz
 ) returns text
 language sql
 immutable
@@ -15,6 +16,8 @@ as $$
         when new_state = 'running' and old_state <> 'running' then 'claim'
         when new_state = 'running' and new_owner is not null and new_owner is distinct from old_owner then 'claim'
         when new_state = 'running' and new_token is not null and new_token is distinct from old_token then 'claim'
+        -- Without a token, a lease that had ended and begins anew is a grant, though the owner's name be the same as before.
+        when new_state = 'running' and new_token is null and old_lease <= at and new_lease > old_lease then 'claim'
         when new_state = 'running' and new_lease is distinct from old_lease then 'renew'
         when new_state = 'done' then 'complete'
         when new_state in ('dead', 'paused', 'reconcile') then 'fail'

@@ -16,7 +16,7 @@ begin
         select distinct case
             queueproof.change(
                 t.old_state, t.old_owner, t.old_token, t.old_lease,
-                t.new_state, t.new_owner, t.new_token, t.new_lease, t.deleted
+                t.new_state, t.new_owner, t.new_token, t.new_lease, t.deleted, t.transaction_at
             )
             when 'claim' then {claim_class}
             when 'renew' then {renew_class}

@@ -45,7 +45,7 @@ begin
     if worker_ <> 0 then
         change_ := queueproof.change(
             was.state, was.owner, was.token, was.lease_until,
-            is_.state, is_.owner, is_.token, is_.lease_until, tg_op = 'DELETE'
+            is_.state, is_.owner, is_.token, is_.lease_until, tg_op = 'DELETE', transaction_timestamp()
         );
         raise notice 'queueproof!%', jsonb_build_object(
             'seq', seq_, 'xid', pg_current_xact_id()::text::bigint, 'change', change_,
