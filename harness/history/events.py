@@ -90,6 +90,7 @@ class Moved(Event, frozen=True, tag="moved"):
     wall_us: int
     app: str = ""
     ours: bool = True  # False: a key we did not enqueue
+    deleted: bool = False  # the row is gone; ``new`` then has the state that its deletion means
 
 
 class Noticed(Event, frozen=True, tag="noticed"):
@@ -318,13 +319,14 @@ class Inconsistent(Event, frozen=True, tag="inconsistent"):
 class Waited(Event, frozen=True, tag="waited"):
     """The harness gave the subject a stated time with an idle worker, so that bounds on takeover and loss may be judged.
 
-    ``idle_workers`` live workers had a free slot all along.
+    ``idle_workers`` live workers had a free slot all along. ``key`` names the one job that was awaited, free to be claimed.
     """
 
     what: str
     seconds: float
     idle_workers: int
     met: bool
+    key: str | None = None
 
 
 AnyEvent = (

@@ -117,6 +117,10 @@ class History:
         self.signal(worker, "SIGKILL")
         self.say(WorkerExited(worker, 1000 + worker, self._lives.get(worker, 1), -9))
 
+    def exits(self, worker: int, code: int = 0) -> int:
+        """Its process ends by itself."""
+        return self.say(WorkerExited(worker, 1000 + worker, self._lives.get(worker, 1), code))
+
     def reach(self, worker: int, point: str, key: str | None = None, proof: str = "seen") -> int:
         return self.say(Reached(point, worker, self.pid(worker), key, proof))
 
@@ -232,6 +236,10 @@ class History:
             Attempted(self.session(worker), worker, self.pid(worker), (change,), change, 0, "UPDATE 0", keys=(key,))
         )
 
+    def looks(self, worker: int) -> int:
+        """A claim that found nothing."""
+        return self.say(Attempted(self.session(worker), worker, self.pid(worker), ("claim",), CLAIM_SQL, 0, "UPDATE 0"))
+
     # The outside world.
 
     def call(
@@ -270,10 +278,10 @@ class History:
             self.call(worker, key)
             self.complete(worker, key)
 
-    def waited(self, seconds: float, *, met: bool, idle: int = 1) -> int:
+    def waited(self, seconds: float, *, met: bool, idle: int = 1, key: str | None = None) -> int:
         """Give the subject this time."""
         self.wait(round(seconds * 1000))
-        return self.say(Waited("all jobs to end", seconds, idle, met))
+        return self.say(Waited("all jobs to end" if key is None else f"job {key!r}", seconds, idle, met, key))
 
     def end(self, trouble: str | None = None, whose: str = "") -> list[Entry]:
         """The final snapshot and the play's end."""

@@ -15,6 +15,7 @@ from harness.contracts.point import Point
 from harness.contracts.problem import EnvironmentFailed, SubjectFailed
 from harness.contracts.subject import State, Subject
 from harness.faults import skewed_clock
+from harness.faults.clock_moved import moved
 from harness.faults.held_row import held_row
 from harness.faults.injury import Injury
 from harness.faults.locked_table import locked_table
@@ -49,6 +50,8 @@ from harness.wire.proxy import Proxy
 CONNECT_SECONDS = 10
 ENQUEUE_SECONDS = 20
 RECONNECT_SECONDS = 90.0
+CLOCK_MARGIN_SECONDS = 0.05
+LEASE_ENDED = "the lease was ended"
 _LOOK_SECONDS = 0.01
 _RECONNECT_EVERY_SECONDS = 0.05
 NAME = "queueproof"
@@ -317,6 +320,17 @@ class Lab:
             reason=f"{who} to be granted job {key!r}",
         )
 
+    async def granted(self, key: str, *, by: LabWorker | None = None) -> bool:
+        """Whether an idle worker is granted a job that nobody holds, within a takeover's time; judged by that name later."""
+        began = time.monotonic()
+        try:
+            await self.claimed(key, by=by)
+        except DeadlinePassed:
+            self._waited(f"job {key!r}, which is free, to be granted", began, met=False, key=key)
+            return False
+        self._waited(f"job {key!r}, which is free, to be granted", began, met=True, key=key)
+        return True
+
     async def taken_over(self, key: str, *, from_worker: LabWorker) -> Moved:
         """Wait until another worker is granted the job after ``from_worker`` was."""
 
@@ -360,9 +374,9 @@ class Lab:
         self._waited(f"{len(wanted)} jobs to end", began, met=met)
         return met
 
-    def _waited(self, what: str, began: float, *, met: bool) -> None:
+    def _waited(self, what: str, began: float, *, met: bool, key: str | None = None) -> None:
         idle = sum(worker.idle_able for worker in self.workers)
-        self.recorder.record(Waited(what, round(time.monotonic() - began, 3), idle, met))
+        self.recorder.record(Waited(what, round(time.monotonic() - began, 3), idle, met, key))
 
     async def database_now_us(self) -> int:
         """The database's clock, microseconds since the epoch."""
@@ -374,7 +388,7 @@ class Lab:
     async def lease_over(self, key: str) -> None:
         """Wait until the lease of the job's latest grant or renewal has ended by the database's clock.
 
-        A queue without a readable lease is given its declared lease instead.
+        A queue without a readable lease is given its declared lease instead. Where the clock can be moved, it is.
         """
         leases = [
             entry.what.new.lease_us
@@ -384,10 +398,32 @@ class Lab:
         seconds = self.subject.lease_seconds or 0
         until = leases[-1] if leases else await self.database_now_us() + round(seconds * 1_000_000)
 
+        if await self._moved_clock_past(until):
+            return
+
         async def is_over() -> bool:
             return await self.database_now_us() > until
 
         await self.eventually_shown(is_over, within_seconds=seconds + 10, reason=f"the lease of job {key!r} to end")
+
+    async def _moved_clock_past(self, until_us: int) -> bool:
+        """Move the server's clock past a moment, if we may. It ends every lease: nobody may be at work meanwhile."""
+        cluster = self.ground.own_cluster
+        if cluster is None or cluster.clock is None:
+            self.saw(LEASE_ENDED, "by waiting, because this server's clock is not moved")
+            return False
+        at_work = [worker for worker in self.workers if worker.at_work]
+        if at_work:
+            raise DeadlinePassed(
+                f"the clock cannot be moved while worker {at_work[0].number} is neither held nor stopped:"
+                " it would end that worker's leases as well"
+            )
+        seconds = (until_us - await self.database_now_us()) / 1_000_000 + CLOCK_MARGIN_SECONDS
+        if seconds > 0:
+            told = await moved(self.target(), seconds)
+            self.recorder.record(FaultLanded("clock advanced", told))
+            self.saw(LEASE_ENDED, f"by moving the server's clock: {told}")
+        return True
 
     async def all_reached(self, point: Point, workers: Sequence[LabWorker], *, within_seconds: float) -> None:
         """Wait until one look at the server shows every one of these workers parked at a gate, and record that look."""

@@ -446,6 +446,133 @@ def _(h: History) -> None:
     h.say(Inconsistent("(id=1, version=3, audit=2)"))
 
 
+@good("keeps_what_it_works_on", heartbeat_seconds=0.5)
+def _(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.call(1, "a", answered=False)
+    h.wait(1500)
+    h.renew(1, "a")
+    h.signal(1, "SIGSTOP")
+    h.wait(2500)
+    h.claim(2, "a")  # it was paused: that is no failing of its own
+    h.call(2, "a")
+    h.complete(2, "a")
+
+
+@bad("keeps_what_it_works_on", heartbeat_seconds=0.5)
+def _(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.call(1, "a", answered=False)
+    h.wait(2500)
+    h.claim(2, "a")
+    h.call(2, "a")
+    h.complete(2, "a")
+
+
+def forgetful(h: History, *, called: bool) -> None:
+    """Worker 1 is granted two jobs at once, runs the first, and looks for more; the other is taken from it in the end."""
+    h.start(1, 2)
+    h.enqueue("a", "b")
+    h.claim(1, "a", xid=900)
+    h.claim(1, "b", xid=900)
+    h.call(1, "a")
+    h.complete(1, "a")
+    if called:
+        h.call(1, "b", None)
+    for _ in range(4):
+        h.wait(600)
+        h.looks(1)
+    h.claim(2, "b")
+    h.call(2, "b")
+    h.complete(2, "b")
+
+
+@good("claims_are_started")
+def _(h: History) -> None:
+    forgetful(h, called=True)
+
+
+@bad("claims_are_started")
+def _(h: History) -> None:
+    forgetful(h, called=False)
+
+
+@good("free_jobs_are_given_out")
+def _(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a", "b")
+    h.waited(13, met=False, idle=0, key="b")  # nobody was idle
+    h.run(1, "a", "b")
+    h.waited(1, met=True, key="b")
+
+
+@bad("free_jobs_are_given_out")
+def _(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a", "b")
+    h.claim(1, "a")
+    h.waited(13, met=False, key="b")
+    h.call(1, "a")
+    h.complete(1, "a")
+    h.run(1, "b")
+
+
+@good("failures_are_real")
+def _(h: History) -> None:
+    h.start(1)
+    h.enqueue("a", "b")
+    h.claim(1, "a")
+    h.call(1, "a", 503)
+    h.fail(1, "a")
+    h.run(1, "a")
+    h.claim(1, "b")
+    h.call(1, "b")
+    h.signal(1, "SIGTERM")
+    h.release(1, "b")
+    h.claim(1, "b")
+    h.call(1, "b")
+    h.complete(1, "b")
+
+
+@bad("failures_are_real")
+def _(h: History) -> None:
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.call(1, "a")
+    h.fail(1, "a", "dead")
+
+
+def stopping(h: History, *, gives_back: bool) -> None:
+    """Worker 1 is asked to stop with one job under way and another one waiting in its buffer."""
+    h.start(1, 2)
+    h.enqueue("a", "b")
+    h.claim(1, "a", xid=900)
+    h.claim(1, "b", xid=900)
+    h.call(1, "a")
+    h.signal(1, "SIGTERM")
+    h.complete(1, "a")
+    if gives_back:
+        h.release(1, "b")
+    h.exits(1)
+    h.wait(2500)
+    h.run(2, "b")
+
+
+@good("gives_back_at_shutdown")
+def _(h: History) -> None:
+    stopping(h, gives_back=True)
+
+
+@bad("gives_back_at_shutdown")
+def _(h: History) -> None:
+    stopping(h, gives_back=False)
+
+
 @pytest.mark.parametrize("invariant", [each.name for each in discover()])
 def test_every_invariant_has_both_histories(invariant: str) -> None:
     assert invariant in GOOD

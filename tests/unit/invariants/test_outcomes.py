@@ -8,6 +8,7 @@ from harness.contracts.verdict import Finding
 from harness.history.events import (
     Answered,
     Attempted,
+    BackendEnded,
     Blocked,
     Enqueued,
     FaultLanded,
@@ -21,8 +22,13 @@ from harness.history.story import Story
 from harness.invariants.asks_before_repeating import asks_before_repeating
 from harness.invariants.attempts_bounded import attempts_bounded
 from harness.invariants.claim_order import claim_order
+from harness.invariants.claims_are_started import claims_are_started
 from harness.invariants.claims_not_blocked import claims_not_blocked
 from harness.invariants.content_fails_once import content_fails_once
+from harness.invariants.failures_are_real import failures_are_real
+from harness.invariants.free_jobs_are_given_out import free_jobs_are_given_out
+from harness.invariants.gives_back_at_shutdown import gives_back_at_shutdown
+from harness.invariants.keeps_what_it_works_on import keeps_what_it_works_on
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.no_transaction_across_call import no_transaction_across_call
 from harness.invariants.operation_key_stable import operation_key_stable
@@ -396,3 +402,143 @@ def test_without_any_named_priority_all_have_the_same_and_beside_a_named_one_an_
     h.start(1)
     h.run(1, "newer", "older", "other")
     assert kinds(claim_order, h) == expected
+
+
+def working(**subject: object) -> History:
+    h = History(subject=msgspec.structs.replace(SUBJECT, **subject))
+    h.start(1, 2)
+    h.enqueue("a")
+    return h
+
+
+@pytest.mark.parametrize(
+    ("heartbeat", "hurt", "expected"),
+    [
+        (0.5, "", ["Finding"]),
+        (None, "", []),  # a queue that does not renew may outlive its lease: the repeat has its excuse
+        (0.5, "signal", []),
+        (0.5, "fault", []),
+        (0.5, "wire", []),
+        (0.5, "backend", []),
+        (0.5, "death", []),
+        (0.5, "stall", ["Unknown"]),
+        (0.5, "asked to stop", ["Finding"]),
+        (0.5, "slow sink", ["Finding"]),
+    ],
+)
+def test_only_a_worker_that_was_left_alone_must_keep_its_lease(
+    heartbeat: float | None, hurt: str, expected: list[str]
+) -> None:
+    h = working(heartbeat_seconds=heartbeat)
+    h.claim(1, "a")
+    h.call(1, "a", answered=False)
+    if hurt == "signal":
+        h.signal(1, "SIGSTOP")
+    elif hurt == "asked to stop":
+        h.signal(1, "SIGTERM")
+    elif hurt == "fault":
+        h.say(FaultLanded("network cut", "seen", 1))
+    elif hurt == "wire":
+        h.reach(1, "renewing")
+    elif hurt == "slow sink":
+        h.reach(1, "called", "a")
+    elif hurt == "backend":
+        h.say(BackendEnded(1, h.pid(1), "harness"))
+    elif hurt == "death":
+        h.exits(1, 1)
+    elif hurt == "stall":
+        h.say(Stalled(loop_lag_ms=600))
+    h.wait(2500)
+    h.claim(2, "a")
+    assert kinds(keeps_what_it_works_on, h) == expected
+
+
+@pytest.mark.parametrize(("after_ms", "expected"), [(100, []), (600, ["Finding"])])
+def test_what_waited_in_a_buffer_is_looked_at_again_before_it_starts(after_ms: int, expected: list[str]) -> None:
+    h = working(heartbeat_seconds=None)
+    h.claim(1, "a")
+    h.wait(2500)
+    h.claim(2, "a")
+    h.wait(after_ms)
+    h.call(1, "a")
+    assert kinds(keeps_what_it_works_on, h) == expected
+
+
+@pytest.mark.parametrize(
+    ("instead", "expected"), [("", ["Finding"]), ("renews", []), ("full hands", []), ("two looks", []), ("hurt", [])]
+)
+def test_a_grant_is_forgotten_only_by_one_that_asks_for_more_with_nothing_in_hand(
+    instead: str, expected: list[str]
+) -> None:
+    h = working()
+    h.claim(1, "a")
+    if instead == "full hands":
+        h.enqueue("b")
+        h.claim(1, "b")
+        h.call(1, "b", answered=False)
+    if instead == "hurt":
+        h.reach(1, "commit_lost", "a")
+    for _ in range(2 if instead == "two looks" else 4):
+        h.looks(1)
+    if instead == "renews":
+        h.renew(1, "a")
+    h.wait(5000)
+    h.claim(2, "a")
+    assert kinds(claims_are_started, h) == expected
+
+
+def test_a_forgotten_grant_that_nobody_ever_took_is_found_at_the_end() -> None:
+    h = working()
+    h.claim(1, "a")
+    for _ in range(3):
+        h.looks(1)
+    h.waited(6, met=False)
+    h.end()
+    assert kinds(claims_are_started, h) == ["Finding"]
+
+
+def test_a_free_job_may_be_late_when_the_machine_stalls() -> None:
+    h = working()
+    h.wait(9000)
+    h.say(Stalled(loop_lag_ms=900))
+    h.waited(13, met=False, key="a")
+    wait = h.entries.pop()
+    h.wait(-13000)  # the stall lies within the time that was given
+    h.say(wait.what)
+    assert kinds(free_jobs_are_given_out, h) == ["Unknown"]
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"), [("", ["Finding"]), ("paused", []), ("failed once", []), ("by another", [])]
+)
+def test_a_failure_is_unreal_only_when_the_same_worker_had_heard_of_success(between: str, expected: list[str]) -> None:
+    h = working()
+    h.claim(1, "a")
+    if between == "paused":
+        h.signal(1, "SIGSTOP")
+    if between == "failed once":
+        h.call(1, "a", 503)
+    h.call(1, "a")
+    h.fail(2 if between == "by another" else 1, "a")
+    assert kinds(failures_are_real, h) == expected
+
+
+@pytest.mark.parametrize(
+    ("ending", "expected"),
+    [("drained", ["Finding"]), ("by the signal", []), ("killed", []), ("called", []), ("late", [])],
+)
+def test_who_must_give_back_at_a_shutdown(ending: str, expected: list[str]) -> None:
+    h = working()
+    if ending != "late":
+        h.claim(1, "a")
+    if ending == "called":
+        h.call(1, "a", answered=False)
+    h.signal(1, "SIGTERM")
+    if ending == "late":
+        h.claim(1, "a")  # under way when the signal came
+    if ending == "killed":
+        h.kill(1)
+    else:
+        h.exits(1, -15 if ending == "by the signal" else 0)
+    h.end()
+    assert kinds(gives_back_at_shutdown, h) == expected
