@@ -18,6 +18,7 @@ import typer
 
 from harness.contracts.problem import BadInput, EnvironmentFailed, Problem
 from harness.contracts.verdict import Verdict
+from harness.event_loop import new_event_loop
 
 HELD, BROKEN, USAGE, FAILED, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 EXIT_OF = {
@@ -92,12 +93,8 @@ def _say(line: str) -> None:
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run to the end; SIGTERM ends the run as Ctrl-C does, with everything healed.
-
-    On the standard event loop: uvloop is faster on the wire, but its libuv calls abort() when descriptors come and go as
-    quickly as a shell worker's connections do, which took the whole run with it (seen in one run of three).
-    """
-    with asyncio.Runner() as runner:
+    """Run to the end; SIGTERM ends the run as Ctrl-C does, with everything healed."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         loop = runner.get_loop()
         task = loop.create_task(work)
         interrupted: list[int] = []

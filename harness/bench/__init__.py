@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.event_loop import new_event_loop
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -20,7 +22,8 @@ class Bench:
         """Run it to its end."""
         result = self.run()
         if inspect.iscoroutine(result):
-            result = asyncio.run(result)
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                result = runner.run(result)
         assert isinstance(result, Mapping)
         return result
 
