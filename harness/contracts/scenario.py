@@ -26,7 +26,8 @@ class Scenario:
     """One story. ``play`` receives the lab; everything else is declared so that it can be listed without running it.
 
     ``hurts`` names what the story damages beyond its own database: "server", "clock" or "settings" (it then gets a
-    cluster of its own), or None. ``record`` is which of the acceptance report's four records it feeds, if any.
+    cluster of its own), or None. ``lease_seconds`` is the lease that the subject is given where the clock can be moved, and
+    its heartbeat in proportion. ``record`` is which of the acceptance report's four records it feeds, if any.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Scenario:
     record: str | None
     deadline_seconds: float
     excuses: tuple[str, ...]
+    lease_seconds: float | None = None
 
 
 def scenario(
@@ -53,6 +55,7 @@ def scenario(
     record: str | None = None,
     deadline_seconds: float = 45,
     excuses: Sequence[str] = (),
+    lease_seconds: float | None = None,
 ) -> Callable[[Callable[[Any], Awaitable[None]]], Scenario]:
     """Declare the decorated coroutine a scenario.
 
@@ -78,6 +81,7 @@ def scenario(
             record=record,
             deadline_seconds=deadline_seconds,
             excuses=tuple(excuses),
+            lease_seconds=lease_seconds,
         )
 
     return declare

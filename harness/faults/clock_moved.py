@@ -29,16 +29,17 @@ async def clock_moved_ahead(target: Target) -> AsyncIterator[Landed]:
             if worker.running and worker.process_state == "running":
                 await stack.enter_async_context(stopped(worker))
         seconds = (target.lease_seconds or 2.0) * AHEAD_LEASES
-        yield Landed(await _moved(target, seconds))
+        yield Landed(await moved(target, seconds))
 
 
 @fault("clock set back", strikes="clock", needs=[movable], holds_seconds=1.0)
 async def clock_moved_back(target: Target) -> AsyncIterator[Landed]:
     """The clock goes back by a second: leases end that much later, and nothing else may come of it."""
-    yield Landed(await _moved(target, -BACK_SECONDS))
+    yield Landed(await moved(target, -BACK_SECONDS))
 
 
-async def _moved(target: Target, seconds: float) -> str:
+async def moved(target: Target, seconds: float) -> str:
+    """Move it, and say by how much an open session saw it move."""
     clock = target.hurt.clock
     assert clock is not None, "asked before"
     async with target.connected("clock") as connection:

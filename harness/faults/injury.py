@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from harness.contracts.fault import Fault, Landed
+from harness.contracts.fault import Fault, Inapplicable, Landed
 from harness.contracts.problem import EnvironmentFailed
 from harness.faults.target import Target
 from harness.history.events import FaultHealed, FaultLanded
@@ -31,6 +31,9 @@ class Injury:
 
         Raises DeadlinePassed when it did not land in its time, Inapplicable when it cannot; either way it has healed.
         """
+        missing = fault.missing(target)
+        if missing is not None:
+            raise Inapplicable(missing)
         injury = cls(fault, target, lasts_at_most_seconds or fault.lasts_at_most_seconds)
         landing = asyncio.ensure_future(injury._has_landed.wait())
         try:

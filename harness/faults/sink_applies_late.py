@@ -10,7 +10,7 @@ from harness.history.events import Applied
 CALL_SECONDS = 9.0
 
 
-@fault("sink applies late", strikes="worker", needs=[has_victim], holds_seconds=1.0)
+@fault("sink applies late", strikes="sink", needs=[has_victim], holds_seconds=1.0)
 async def sink_applies_late(target: Target) -> AsyncIterator[Landed]:
     """A worker dies while its call is on the way, and the call takes effect afterwards, with nobody to hear the reply."""
     victim, sink, recorder = target.victim, target.sink, target.recorder
@@ -34,5 +34,5 @@ async def sink_applies_late(target: Target) -> AsyncIterator[Landed]:
     finally:
         hold.release()
         sink.apply_late = False
-        if died:
+        if died and not victim.running:
             await victim.start()

@@ -14,4 +14,5 @@ async def worker_killed(target: Target) -> AsyncIterator[Landed]:
     pid = victim.pid
     await victim.kill()
     yield Landed(f"process group {pid} is gone from the process table, by {signal.SIGKILL.name}", victim.number)
-    await victim.start()
+    if not victim.running:
+        await victim.start()

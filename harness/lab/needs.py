@@ -45,6 +45,26 @@ def _clock(subject: Subject, learned: frozenset[str]) -> str | None:
     return None if clock.library() is not None else "a worker's clock can be skewed on Linux only"
 
 
+def _movable(subject: Subject, learned: frozenset[str]) -> str | None:
+    return None if clock.library() is not None else "the server's clock can be moved on Linux only"
+
+
+def _groups(subject: Subject, learned: frozenset[str]) -> str | None:
+    if subject.jobs.group is None:
+        return "its mapping names no group"
+    if subject.enqueue_sql is None or "%(group)s" not in subject.enqueue_sql:
+        return "its enqueue takes no group"
+    return None
+
+
+def _priorities(subject: Subject, learned: frozenset[str]) -> str | None:
+    if subject.order != "priority":
+        return "it promises no order by priority"
+    if subject.enqueue_sql is None or "%(priority)s" not in subject.enqueue_sql:
+        return "its enqueue takes no priority"
+    return None
+
+
 GRANTS = Need(_grants)
 TAKES_OVER = Need(_takes_over)
 LEASE = Need(_lease)
@@ -53,3 +73,6 @@ WRITES_RESULTS = Need(_results)
 WRITES_FAILURES = Need(_failures)
 BOUNDS_ATTEMPTS = Need(_attempts_bound)
 SKEWED_CLOCK = Need(_clock)
+MOVABLE_CLOCK = Need(_movable)
+GROUPS = Need(_groups)
+PRIORITIES = Need(_priorities)

@@ -181,6 +181,11 @@ class LabWorker:
         """Whether it could take a job now, as far as we hold nothing of it."""
         return self.running and not self.paused and not self.cut_off and self._stood is None
 
+    @property
+    def at_work(self) -> bool:
+        """Whether it may hold a lease and be neither held by us nor stopped."""
+        return self.idle_able and self.incarnation > 0
+
     def tail(self) -> str:
         """The end of its own output."""
         return self._process.tail() if self._process else ""
@@ -254,6 +259,11 @@ class LabWorker:
     async def resume(self) -> None:
         """SIGCONT it."""
         await self._lab.heal(worker_paused, self)
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM it, and do not wait."""
+        self._supervised = False
+        self.signal(signal.SIGTERM)
 
     async def terminate(self, *, within_seconds: float = 10) -> int | None:
         """SIGTERM it and wait; its exit code, or None when it did not end in time."""

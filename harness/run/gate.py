@@ -22,6 +22,7 @@ from harness.run.keep import HISTORY
 from harness.run.play import Played, play_once
 from harness.run.probe import Probed, probe
 from harness.run.provision import Site, open_site
+from harness.run.stage import cannot_stand, stage
 
 SIDE_BY_SIDE = 4
 
@@ -124,12 +125,16 @@ class _Gate:
             missing = need.missing(self._options.subject, self._probed.learned)
             if missing is not None:
                 return compose.not_applicable(scenario, missing, reproduce=self._reproduce(scenario))
+        missing = cannot_stand(scenario, self._site.cluster)
+        if missing is not None:
+            return compose.not_applicable(scenario, missing, reproduce=self._reproduce(scenario))
         if self._stopped is not None:
             return compose.not_played(scenario, f"not played: {self._stopped}", reproduce=self._reproduce(scenario))
         name = f"{scenario.name}:{repeat}"
-        played = await play_once(
-            self._site, scenario, self._recorder.play(name), self._probed.book, self._probed.learned, self._options.seed
-        )
+        async with stage(self._site, scenario, self._options.server) as site:
+            played = await play_once(
+                site, scenario, self._recorder.play(name), self._probed.book, self._probed.learned, self._options.seed
+            )
         return self._judge(scenario, repeat, played)
 
     def _judge(self, scenario: Scenario, repeat: int, played: Played) -> PlayDoc:
