@@ -4,6 +4,7 @@ from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
 from harness.history.facts import backend_ended_before_commit, reached, skipped_locked_row
 from harness.invariants.claims_not_blocked import claims_not_blocked
+from harness.invariants.free_jobs_are_given_out import free_jobs_are_given_out
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.one_owner import one_owner
 from harness.lab.lab import Lab
@@ -12,7 +13,7 @@ from harness.lab.needs import GRANTS
 
 @scenario(
     serves=["V3", "V8", "Q7", "O1"],
-    must_hold=[one_owner, claims_not_blocked, no_lost_job],
+    must_hold=[one_owner, claims_not_blocked, free_jobs_are_given_out, no_lost_job],
     must_happen=[reached(Point.CLAIMED), skipped_locked_row, backend_ended_before_commit],
     needs=[GRANTS],
     record="skip",
@@ -40,9 +41,9 @@ async def workers_two_sessions_skip_roll_back_and_claim_again(lab: Lab) -> None:
     b = lab.worker()
     began = lab.recorder.now_ns()
     await b.start()
-    await lab.claimed(other, by=b)
+    granted = await lab.granted(other, by=b)
     held = await lab.view.backend(stood.pid)
-    if held is not None and held.xid is not None:
+    if granted and held is not None and held.xid is not None:
         lab.saw(
             "a locked row was skipped",
             f"job {other!r} was granted {(lab.recorder.now_ns() - began) / 1e6:.0f} ms after worker {b.number} was started,"

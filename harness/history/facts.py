@@ -528,6 +528,29 @@ def _restarted_under_same_id(story: Story) -> tuple[int, ...]:
 restarted_under_same_id: StoryFact = Fact("restarted under the same worker id", _restarted_under_same_id)
 
 
+def _in_flight_past_its_lease(story: Story) -> tuple[int, ...]:
+    lease = story.subject.lease_seconds
+    for call in story.calls.values():
+        if lease is not None and call.answered is not None and (story.t(call.answered) - call.t) / 1e9 > lease:
+            return (call.n, call.answered)
+    return ()
+
+
+in_flight_past_its_lease: StoryFact = Fact("a call was in flight for longer than a lease", _in_flight_past_its_lease)
+
+
+def _told_to_stop(story: Story) -> tuple[int, ...]:
+    for worker in story.workers.values():
+        for seen in worker.signals:
+            calls = [c for c in story.calls.values() if c.worker == worker.number and c.n < seen.n]
+            if seen.what.signal == "SIGTERM" and any(c.answered is None or c.answered > seen.n for c in calls):
+                return (calls[-1].n, seen.n)
+    return ()
+
+
+told_to_stop: StoryFact = Fact("told to stop in the middle of a call", _told_to_stop)
+
+
 @cache
 def more_jobs_than_slots(slots: int) -> StoryFact:
     """More jobs than ``slots`` were waiting before the first of them ended."""
@@ -646,6 +669,8 @@ def _fixed() -> dict[str, StoryFact]:
         restarted_under_same_id,
         asked_the_outside,
         server_was_hurt,
+        in_flight_past_its_lease,
+        told_to_stop,
         worker_died_times(1),
         more_jobs_than_slots(1),
         *(make(point) for make in (reached, killed_at, paused_at) for point in Point),

@@ -3,7 +3,8 @@
 Rule: "order" of the subject: "run_at" (earlier first), "priority" (smaller number first, then run_at), "per-key" (of one group,
 one at a time, in the order of enqueueing). A job was passed over for sure only if its row was committed, and known to be, before
 the claiming session's statement could begin, was due, and was next touched by a transaction that began after the claim's
-row had changed. Jobs that were held, stopped at, or touched by a transaction that rolled back are left out. Source: Q4, Q18, V2.
+row had changed. Jobs that were held, stopped at, touched by a transaction that rolled back, or that share a group with another
+are left out. Source: Q4, Q18, V2.
 """
 
 import heapq
@@ -68,7 +69,7 @@ def _ranked(story: Story) -> Iterator[Finding]:
                     until = job.transitions[place + 1].moved.transaction_us if place < last else NEVER
                     waiting.append(_Waiting(rank, since, until, moved.new.run_at_us or 0, job.key))
     claims.sort(key=lambda claim: claim[0])
-    held = _held(story, claims[-1][3].n if claims else 0)
+    held = _held(story, claims[-1][3].n if claims else 0) | _of_groups(story)
     yield from _passed_over(story, sorted((w for w in waiting if w.key not in held), key=lambda w: w.since), claims)
 
 
@@ -120,6 +121,15 @@ def _held(story: Story, last: int) -> set[str]:
     if blind or any(n < last for n in deaths):
         keys |= set(story.jobs)
     return keys
+
+
+def _of_groups(story: Story) -> set[str]:
+    """Keys that share a group with another: they may wait for each other, whatever the order says."""
+    groups: dict[str, list[str]] = {}
+    for job in story.jobs.values():
+        if job.enqueued and job.enqueued[0].what.group is not None:
+            groups.setdefault(job.enqueued[0].what.group, []).append(job.key)
+    return {key for keys in groups.values() if len(keys) > 1 for key in keys}
 
 
 def _finding(story: Story, job: Job, claim: Transition, passed: _Waiting) -> Finding:

@@ -504,6 +504,11 @@ class Lab:
         """Watch for a while that nothing more is done to jobs that have ended."""
         await self.watch_for((self.subject.lease_seconds or 2.0) / 2 + 0.5, "whether anything more happens")
 
+    async def forget_statistics(self) -> None:
+        """Analyse the subject's table as it is now, and let no autovacuum renew that: the planner goes by it from here on."""
+        await self._admin.execute(f"alter table {self.ground.table.name} set (autovacuum_enabled = false)")
+        await self._admin.execute(f"analyze {self.ground.table.name}")
+
     # -- faults
 
     def target(self, *workers: LabWorker, key: str | None = None) -> Target:

@@ -542,3 +542,15 @@ def test_who_must_give_back_at_a_shutdown(ending: str, expected: list[str]) -> N
         h.exits(1, -15 if ending == "by the signal" else 0)
     h.end()
     assert kinds(gives_back_at_shutdown, h) == expected
+
+
+@pytest.mark.parametrize(("group", "expected"), [("g", []), (None, ["Finding"])])
+def test_a_job_that_may_wait_for_its_group_was_not_passed_over(group: str | None, expected: list[str]) -> None:
+    h = History(subject=msgspec.structs.replace(SUBJECT, order="run_at"))
+    h.enqueue("first", group=group, run_at_us=EPOCH_US)
+    h.enqueue("second", group=group, run_at_us=EPOCH_US + 1)
+    h.enqueue("other", run_at_us=EPOCH_US + 2)
+    h.start(1, 2)
+    h.claim(1, "first")
+    h.run(2, "other", "second")
+    assert kinds(claim_order, h) == expected

@@ -1,0 +1,63 @@
+"""A result arrives between a rescuer's look and its write."""
+
+from harness.contracts.point import Point
+from harness.contracts.scenario import scenario
+from harness.contracts.subject import State
+from harness.history.facts import reached, saw
+from harness.invariants.finished_stays_finished import finished_stays_finished
+from harness.invariants.no_double_execution import no_double_execution
+from harness.invariants.no_lost_job import no_lost_job
+from harness.invariants.no_stale_write import no_stale_write
+from harness.invariants.one_owner import one_owner
+from harness.lab.lab import Lab
+from harness.lab.needs import GRANTS, TAKES_OVER, WRITES_RESULTS
+
+RESULT_BEFORE_RESCUE = "a result was accepted between a rescuer's look and its write"
+seen_result_before_rescue = saw(RESULT_BEFORE_RESCUE)
+
+
+def ended(state: str | None) -> bool:
+    return state is not None and State(state).ended
+
+
+@scenario(
+    serves=["V5", "Q9", "Q10"],
+    must_hold=[finished_stays_finished, one_owner, no_stale_write, no_double_execution, no_lost_job],
+    must_happen=[reached(Point.RESULT_SENT), reached(Point.SNAPSHOT), seen_result_before_rescue],
+    needs=[GRANTS, TAKES_OVER, WRITES_RESULTS],
+)
+async def worker_completes_while_a_rescuer_looks(lab: Lab) -> None:
+    """A worker whose lease is over writes its result while another one is about to take the job over.
+
+    What happens
+        The first worker's result is on the wire when its process is paused, and its lease ends. A second worker
+        starts to take the job over: it is parked inside the server with its snapshot taken and no row locked. Now
+        the result arrives and is accepted, for nobody has taken the job yet. Then the second worker goes on.
+
+    Why it matters
+        A rescue that reads first and writes by id later puts a finished job back into the queue. One statement that
+        locks what it reads finds the row changed, and leaves it.
+
+    What must hold
+        The job stays finished and is not executed again.
+    """
+    (job,) = await lab.enqueue(1)
+    first = lab.worker(stops_at=Point.RESULT_SENT)
+    await first.start()
+    await first.reached(Point.RESULT_SENT)
+    await first.pause()
+    await lab.lease_over(job)
+    second = lab.worker(stops_at=Point.SNAPSHOT)
+    await second.start()
+    await second.reached(Point.SNAPSHOT)
+    await first.release(Point.RESULT_SENT)
+    await lab.eventually(
+        lambda: ended(lab.state_of(job)), within_seconds=5, reason="the late result to be accepted, before any takeover"
+    )
+    lab.saw(
+        RESULT_BEFORE_RESCUE, f"job {job!r} had ended while worker {second.number} stood behind its snapshot", key=job
+    )
+    await second.release(Point.SNAPSHOT)
+    await first.resume()
+    await lab.drained()
+    await lab.stays_quiet()
