@@ -1,0 +1,136 @@
+"""Jobs that keep coming while a drill goes on, and how many of them wait: the backlog, and the age of its oldest job."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from harness.contracts.problem import SubjectFailed
+from harness.contracts.subject import State
+from harness.history.events import Enqueued, Entry, Moved, Waited
+
+if TYPE_CHECKING:
+    from harness.lab.lab import Lab
+
+RECOVERY = "the backlog to be back to normal"
+_LOOK_SECONDS = 0.05
+_STEADY_SECONDS = 0.5
+_FRESH_SECONDS = 1.0
+
+
+class Inflow:
+    """A producer, and what is known of its jobs. An enqueue that was not acknowledged is not counted, and not repeated."""
+
+    def __init__(self, lab: "Lab", jobs_per_second: float) -> None:
+        self._lab = lab
+        self._every_seconds = 1 / jobs_per_second
+        self._waiting: dict[str, int] = {}  # acknowledged and not ended, and when
+        self._ended: set[str] = set()
+        self.acknowledged: list[str] = []
+        self.refused = 0
+        self.normal_jobs = 0
+        self.normal_seconds = 0.0
+        lab.recorder.subscribe(self._follow)
+
+    def _follow(self, entry: Entry) -> None:
+        what = entry.what
+        if isinstance(what, Enqueued):
+            self.acknowledged.append(what.key)
+            if what.key not in self._ended:
+                self._waiting[what.key] = entry.t
+        elif isinstance(what, Moved) and what.key is not None and what.new is not None:
+            if State(what.new.state).ended:
+                self._ended.add(what.key)
+                self._waiting.pop(what.key, None)
+            elif what.key in self._ended:
+                self._ended.discard(what.key)
+                self._waiting[what.key] = entry.t
+
+    @property
+    def backlog(self) -> int:
+        """How many acknowledged jobs have not ended."""
+        return len(self._waiting)
+
+    @property
+    def ended(self) -> int:
+        """How many have."""
+        return len(self._ended)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """How long the oldest of them has waited."""
+        first = min(self._waiting.values(), default=None)
+        return 0.0 if first is None else (self._lab.recorder.now_ns() - first) / 1e9
+
+    def told(self) -> str:
+        """The state in a few words."""
+        return f"backlog {self.backlog}, oldest {self.oldest_seconds:.1f} s, {self.ended} ended"
+
+    @contextlib.asynccontextmanager
+    async def flowing(self) -> AsyncIterator[None]:
+        """Jobs come for the time of a block."""
+        producer = asyncio.get_running_loop().create_task(self._produce())
+        try:
+            yield
+        finally:
+            producer.cancel()
+            await asyncio.wait([producer])
+            if not producer.cancelled() and (error := producer.exception()) is not None:
+                raise error
+
+    async def _produce(self) -> None:
+        while True:
+            began = time.monotonic()
+            try:
+                await self._lab.enqueue(1)
+            except (psycopg.Error, SubjectFailed) as error:
+                if not _is_outage(error):
+                    raise
+                self.refused += 1
+            await asyncio.sleep(max(0.0, self._every_seconds - (time.monotonic() - began)))
+
+    async def settle_in(self, seconds: float) -> None:
+        """Wait until the first jobs have gone through, watch a calm while, and take its worst for normal."""
+        await self._lab.eventually(
+            lambda: self.ended and self.oldest_seconds < _FRESH_SECONDS,
+            within_seconds=self._lab.takeover_seconds,
+            reason="a queue that nobody hurts to work off its first jobs",
+        )
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.normal_jobs = max(self.normal_jobs, self.backlog)
+            self.normal_seconds = max(self.normal_seconds, self.oldest_seconds)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def recovered(self, budget_seconds: float) -> bool:
+        """Wait, under inflow, until backlog and age are what they were when all was calm, and stay so for a moment.
+
+        Whether that came within the budget is recorded, and judged later.
+        """
+        began = time.monotonic()
+        calm_since: float | None = None
+        jobs, seconds = self.normal_jobs + 2, self.normal_seconds * 2 + 0.5
+        while True:
+            now = time.monotonic()
+            if self.backlog <= jobs and self.oldest_seconds <= seconds:
+                calm_since = calm_since or now
+                if now - calm_since >= _STEADY_SECONDS:
+                    return self._record(calm_since - began, met=True)
+            else:
+                calm_since = None
+            if now - began > budget_seconds + _STEADY_SECONDS:
+                return self._record(now - began, met=False)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _record(self, seconds: float, *, met: bool) -> bool:
+        idle = sum(worker.idle_able for worker in self._lab.workers)
+        self._lab.recorder.record(Waited(RECOVERY, round(seconds, 3), idle, met))
+        return met
+
+
+def _is_outage(error: BaseException) -> bool:
+    """Whether an enqueue failed because its connection, or the server, was away."""
+    return isinstance(error, psycopg.OperationalError) or (error.__cause__ is not None and _is_outage(error.__cause__))

@@ -1,0 +1,273 @@
+"""Drills: faults on demand under inflow, told live, and judged: nothing lost, nothing doubled, the backlog gone in its time."""
+
+import asyncio
+import random
+import shlex
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.contracts.fault import Inapplicable
+from harness.contracts.problem import BadInput
+from harness.contracts.scenario import Scenario
+from harness.contracts.subject import Subject
+from harness.contracts.verdict import Verdict
+from harness.document import Document, PlayDoc
+from harness.faults import discover
+from harness.history.facts import fault_landed
+from harness.history.recorder import DeadlinePassed, Recorder
+from harness.invariants.effect_once import effect_once
+from harness.invariants.no_double_execution import no_double_execution
+from harness.invariants.no_lost_job import no_lost_job
+from harness.invariants.no_stale_write import no_stale_write
+from harness.lab.inflow import Inflow
+from harness.lab.lab import Lab
+from harness.postgres.cluster import Cluster, open_cluster
+from harness.postgres.options import ServerOption
+from harness.processes.watchdog import Watchdog
+from harness.run import compose
+from harness.run.drill_plan import COMPOSED, Plan, planned, thrown
+from harness.run.judge import judge
+from harness.run.keep import HISTORY
+from harness.run.narrate import Narrator
+from harness.run.play import play_once
+from harness.run.probe import Probed, probe
+from harness.run.provision import Site, open_site
+
+WORKERS = 3
+SLOTS = 2
+CALM_SECONDS = 1.0
+SERVICE_SECONDS = 0.1
+SPARE_SECONDS = 90.0
+_TOLD_EVERY_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class DrillOptions:
+    """What is drilled. Exactly one of ``names``, ``every`` and ``lasts_seconds`` (random) says which faults."""
+
+    subject: Subject
+    subject_argument: str | None
+    server: ServerOption
+    folder: Path
+    command: str
+    seed: int
+    names: Sequence[str] = ()
+    every: bool = False
+    lasts_seconds: float | None = None
+    hold_seconds: float | None = None
+    budget_seconds: float = 60.0
+    jobs_per_second: float = 6.0
+    workers: int = WORKERS
+    fail_fast: bool = False
+    allow_existing: bool = False
+    known: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Told of progress: a word about what is going on, each moment of a drill, and each drill as it is judged."""
+
+    doing: Callable[[str], None]
+    moment: Callable[[str], None]
+    played: Callable[[PlayDoc], None]
+
+
+def names_and_subject(words: Sequence[str]) -> tuple[tuple[str, ...], Path | None]:
+    """What stands behind ``drill``: names of faults, and at the end, perhaps, a subject. Raises BadInput for strangers."""
+    faults = discover()
+    names = tuple(word for word in words if word in faults)
+    others = [word for word in words if word not in faults]
+    if len(others) == 1 and words[-1] == others[0] and Path(others[0]).exists():
+        return names, Path(others[0])
+    if others:
+        raise BadInput(*(f"NAME {word!r}: neither a fault nor a subject; see: queueproof drill" for word in others))
+    return names, None
+
+
+async def run_drills(options: DrillOptions, listener: Listener) -> Document:
+    """Run them, one after the other, on a server that they have to themselves."""
+    began = time.monotonic()
+    started_at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    async with AsyncExitStack() as stack:
+        watchdog = stack.enter_context(Watchdog())
+        recorder = stack.enter_context(Recorder(options.folder / HISTORY))
+        listener.doing(f"starting PostgreSQL ({options.server.shown()})")
+        cluster = await stack.enter_async_context(
+            open_cluster(options.server, watchdog, options.folder, allow_existing=options.allow_existing, clock=True)
+        )
+        listener.doing(f"installing {options.subject.name}")
+        site = await open_site(options.subject, cluster, watchdog, options.folder, exclusive=True)
+        listener.doing(f"probing {options.subject.name}")
+        probed = await probe(site, recorder.play("probe:1"), options.seed)
+        plays, scenarios = await _Drills(options, listener, site, recorder, probed, cluster).run()
+        notes = tuple(f"{play.scenario}: to play it again: {play.reproduce}" for play in plays if _broken(play))
+        facts = compose.RunFacts(options.command, started_at, time.monotonic() - began, options.seed, notes)
+        return compose.run_document(facts, options.subject, probed, cluster, plays, scenarios)
+
+
+def _broken(play: PlayDoc) -> bool:
+    return play.verdict in {Verdict.FAIL, Verdict.INCONCLUSIVE}
+
+
+class _Drills:
+    def __init__(
+        self,
+        options: DrillOptions,
+        listener: Listener,
+        site: Site,
+        recorder: Recorder,
+        probed: Probed,
+        cluster: Cluster,
+    ) -> None:
+        self._options = options
+        self._listener = listener
+        self._site = site
+        self._recorder = recorder
+        self._probed = probed
+        self._cluster = cluster
+        self._ended_at = time.monotonic() + (options.lasts_seconds or 0)
+
+    async def run(self) -> tuple[list[PlayDoc], list[Scenario]]:
+        plays: list[PlayDoc] = []
+        scenarios: list[Scenario] = []
+        for number, plan in enumerate(self._plans(), 1):
+            scenario, document = await self._drill(number, plan)
+            plays.append(document)
+            scenarios.append(scenario)
+            self._listener.played(document)
+            if self._options.fail_fast and document.verdict == Verdict.FAIL:
+                break
+        return plays, scenarios
+
+    def _plans(self) -> Iterator[Plan]:
+        options, faults = self._options, discover()
+        if options.lasts_seconds is not None:
+            dice = random.Random(options.seed)
+            while time.monotonic() < self._ended_at:
+                yield thrown(faults, dice.randrange(1_000_000), options.workers)
+        elif options.every:
+            for names in (*((name,) for name in faults), *COMPOSED):
+                yield planned(faults, names, options.seed, options.workers, options.hold_seconds)
+        else:
+            yield planned(faults, options.names, options.seed, options.workers, options.hold_seconds)
+
+    async def _drill(self, number: int, plan: Plan) -> tuple[Scenario, PlayDoc]:
+        options = self._options
+        name = f"{plan.title}:{number}"
+        drill = _Drill(plan, options, self._listener)
+        scenario = _scenario(plan, drill, options)
+        self._listener.moment(f"{plan.title}: {plan.told()}, seed {plan.seed}")
+        reproduce = _reproduce(plan, options)
+        played = await play_once(
+            self._site, scenario, self._recorder.play(name), self._probed.book, self._probed.learned, plan.seed
+        )
+        if drill.inapplicable is not None:
+            return scenario, compose.not_applicable(scenario, drill.inapplicable, reproduce=reproduce)
+        return scenario, compose.play_document(
+            scenario,
+            played.story,
+            judge(played.story),
+            repeat=number,
+            seconds=played.seconds,
+            reproduce=reproduce,
+            known=options.known,
+        )
+
+
+class _Drill:
+    """The story of one drill."""
+
+    def __init__(self, plan: Plan, options: DrillOptions, listener: Listener) -> None:
+        self.inapplicable: str | None = None
+        self._plan = plan
+        self._options = options
+        self._listener = listener
+
+    async def play(self, lab: Lab) -> None:
+        lab.sink.service_seconds = SERVICE_SECONDS
+        for _ in range(self._options.workers):
+            await lab.worker(slots=SLOTS).start()
+        inflow = Inflow(lab, self._options.jobs_per_second)
+        narrator = Narrator(lab.recorder, self._listener.moment)
+        async with inflow.flowing(), self._told(narrator, inflow):
+            await inflow.settle_in(CALM_SECONDS)
+            narrator.follow()
+            try:
+                await self._hurt(lab, narrator)
+            except Inapplicable as reason:
+                self.inapplicable = str(reason)
+                return
+            narrator.say("all healed; the backlog has to go within its budget")
+            met = await inflow.recovered(self._options.budget_seconds)
+            narrator.say(f"{'recovered' if met else 'NOT recovered'}: {inflow.told()}")
+        narrator.say(f"no more jobs come; {inflow.refused} enqueues were refused during the outage")
+        await lab.drained(inflow.acknowledged)
+        narrator.say(f"the end: {inflow.told()}")
+        narrator.stop()
+
+    async def _hurt(self, lab: Lab, narrator: Narrator) -> None:
+        """Land the faults one after the other, hold them, and heal them in reverse."""
+        async with AsyncExitStack() as stack:
+            for step in self._plan.steps:
+                await asyncio.sleep(step.after_seconds)
+                first = lab.workers[step.victim]
+                others = [worker for worker in lab.workers if worker is not first]
+                narrator.say(f"injecting {step.fault.name}")
+                await stack.enter_async_context(lab.injured(step.fault, first, *others))
+            await asyncio.sleep(self._plan.hold_seconds)
+            narrator.say("healing")
+        try:
+            await lab.reconnect()
+        except DeadlinePassed as error:
+            raise DeadlinePassed(f"after the faults had healed: {error}") from error
+
+    @asynccontextmanager
+    async def _told(self, narrator: Narrator, inflow: Inflow) -> AsyncIterator[None]:
+        """Say every second how the queue is."""
+
+        async def tell() -> None:
+            while True:
+                await asyncio.sleep(_TOLD_EVERY_SECONDS)
+                narrator.say(inflow.told())
+
+        task = asyncio.get_running_loop().create_task(tell())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+def _scenario(plan: Plan, drill: _Drill, options: DrillOptions) -> Scenario:
+    what = "\n".join(f"        {step.fault.name}: {step.fault.docstring.splitlines()[0]}" for step in plan.steps)
+    return Scenario(
+        name=plan.title,
+        title=plan.title.replace("_", " "),
+        docstring=(
+            f"Under steady inflow: {', '.join(plan.names)}.\n\n    What happens\n{what}\n\n    Why it matters\n"
+            "        Production delivers these failures without asking.\n\n    What must hold\n"
+            "        Nothing is lost, no effect is doubled, and once healed the backlog and the age of its oldest job are"
+            f" back to normal within {options.budget_seconds:g} s."
+        ),
+        play=drill.play,
+        serves=("V10", "Q11"),
+        must_hold=(no_lost_job, no_double_execution, effect_once, no_stale_write),
+        must_happen=tuple(dict.fromkeys(fault_landed(step.fault.title) for step in plan.steps)),
+        needs=(),
+        hurts="server",
+        record=None,
+        deadline_seconds=options.budget_seconds + plan.hold_seconds + SPARE_SECONDS,
+        excuses=(),
+    )
+
+
+def _reproduce(plan: Plan, options: DrillOptions) -> str:
+    parts = ["queueproof", "drill", *plan.names]
+    if options.subject_argument is not None:
+        parts.append(options.subject_argument)
+    parts += ["--seed", str(plan.seed), "--hold", f"{plan.hold_seconds:g}s"]
+    if options.server.shown() != "embedded":
+        parts += ["--server", options.server.shown()]
+    return shlex.join(parts)
