@@ -230,6 +230,82 @@ def _width() -> int | None:
     return None
 
 
+@app.command(epilog=f"Example: queueproof drill server_restarted_fast sink_down worker_paused my-queue/\n\n{EXITS}")
+def drill(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME… [SUBJECT]", help="None: the faults are listed.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Each fault, and the usual compositions.")] = False,
+    random: Annotated[int | None, typer.Option(help="Compose faults from this seed.", metavar="SEED")] = None,
+    lasts: Annotated[str, typer.Option("--for", help="How long, with --random.", metavar="TIME")] = "10m",
+    budget: Annotated[
+        str, typer.Option(help="The backlog has to be normal again so long after.", metavar="TIME")
+    ] = "60s",
+    hold: Annotated[str | None, typer.Option(help="Keep the faults up so long.", metavar="TIME")] = None,
+    arrival: Annotated[str, typer.Option(help="Jobs that arrive meanwhile.", metavar="RATE")] = "6/s",
+    workers: Annotated[int, typer.Option(min=1, max=64, help="How many workers.")] = 3,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
+    known: Annotated[Path | None, typer.Option(help="Findings that are accepted, as TOML.", metavar="FILE")] = None,
+    server: Server = "embedded",
+    pg: Pg = None,
+    seed: Seed = None,
+    allow_existing: AllowExisting = False,
+    runs: Runs = Path(),
+    as_json: Json = False,
+) -> int:
+    """Inject faults into a working queue, told live, and judge loss, duplication and recovery."""
+    from harness.capacity.quantities import parse_duration, parse_rate
+    from harness.faults import discover as discover_faults
+    from harness.postgres.options import parse_server
+    from harness.run import keep as kept
+    from harness.run.drill import DrillOptions, Listener, names_and_subject, run_drills
+    from reports import as_text, discover
+
+    names, subject = names_and_subject(words or [])
+    if not names and not every and random is None:
+        for name, told in discover_faults().items():
+            print(f"  {name:42} {told.docstring.splitlines()[0]}")
+        return HELD
+    if sum((bool(names), every, random is not None)) > 1:
+        raise BadInput("NAME, --all and --random: choose one of them")
+    option = parse_server(server, pg)
+    number = random if random is not None else seed if seed is not None else kept.new_seed()
+    loaded = _subject(subject)
+    options = DrillOptions(
+        subject=loaded,
+        subject_argument=str(subject) if subject is not None else None,
+        server=option,
+        folder=kept.new_run(runs, number),
+        command=_command_line(),
+        seed=number,
+        names=names,
+        every=every,
+        lasts_seconds=float(parse_duration(lasts, "--for")) if random is not None else None,
+        hold_seconds=float(parse_duration(hold, "--hold", zero=True)) if hold is not None else None,
+        budget_seconds=float(parse_duration(budget, "--budget")),
+        jobs_per_second=float(parse_rate(arrival, "--arrival")),
+        workers=workers,
+        fail_fast=fail_fast,
+        allow_existing=allow_existing,
+        known=_known(known) | _known_of(loaded),
+    )
+    listener = Listener(
+        doing=lambda what: _say(f"  {what} ..."),
+        moment=lambda told: _say(f"  {told}"),
+        played=lambda play: _say(as_text.line(play, width=_width())),
+    )
+    document = _run(run_drills(options, listener))
+    for face in discover().values():
+        kept.write(options.folder, face.FILENAME, face.render(document))
+    if as_json:
+        sys.stdout.buffer.write(discover()["json"].render(document))
+    else:
+        sys.stdout.buffer.write(as_text.render(document, colour=sys.stdout.isatty(), width=_width()))
+    sys.stdout.flush()
+    _say(f"reports are in {options.folder}/")
+    return EXIT_OF[Verdict(document.verdict)]
+
+
 @app.command(epilog=f"Example: queueproof probe my-queue/\n\n{EXITS}")
 def probe(
     subject: SubjectArgument = None,
