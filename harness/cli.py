@@ -306,6 +306,62 @@ def drill(
     return EXIT_OF[Verdict(document.verdict)]
 
 
+@app.command(epilog=f"Example: queueproof explore my-queue/ --jobs 2 --budget 30s\n\n{EXITS}")
+def explore(
+    subject: SubjectArgument = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=9, help="Workers of one case.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, max=9, help="Jobs of that case.")] = None,
+    expiries: Annotated[int | None, typer.Option(min=0, max=9, help="How often a lease may end in it.")] = None,
+    kills: Annotated[int | None, typer.Option(min=0, max=9, help="How many workers may be killed in it.")] = None,
+    severs: Annotated[int | None, typer.Option(min=0, max=9, help="How many replies may be lost in it.")] = None,
+    polls: Annotated[int | None, typer.Option(min=0, max=9, help="Looks per worker that bring nothing.")] = None,
+    budget: Annotated[str, typer.Option(help="How long to explore, such as 60s.", metavar="TIME")] = "60s",
+    replay: Annotated[str, typer.Option(help="Run one schedule, such as w1w2w1w2.", metavar="SCHEDULE")] = "",
+    spec: Annotated[Path | None, typer.Option(help="Write a counterexample for isolationtester.", metavar="FILE")] = None,
+    server: Server = "embedded",
+    pg: Pg = None,
+    seed: Seed = None,
+    allow_existing: AllowExisting = False,
+    runs: Runs = Path(),
+    as_json: Json = False,
+) -> int:
+    """Run every order of a small case on real PostgreSQL, and show the one that breaks it."""
+    import json
+
+    from harness.explore.face import as_data, as_text
+    from harness.explore.run import options_of, run_exploration
+    from harness.postgres.options import parse_server
+    from harness.run import keep as kept
+
+    number = seed if seed is not None else kept.new_seed()
+    asked = {
+        "workers": workers, "jobs": jobs, "expiries": expiries, "kills": kills, "severs": severs, "polls": polls
+    }  # fmt: skip
+    options = options_of(asked, budget, replay, number)
+    option = parse_server(server, pg)
+    loaded = _subject(subject)
+    folder = kept.new_run(runs, number)
+    argument = str(subject) if subject is not None else None
+    report = _run(
+        run_exploration(loaded, argument, option, folder, options, _say, allow_existing=allow_existing)
+    )
+    print(json.dumps(as_data(report), indent=2, ensure_ascii=False) if as_json else as_text(report))
+    if spec is not None:
+        _write_spec(spec, report.counterexample)
+    return EXIT_OF[report.verdict]
+
+
+def _write_spec(file: Path, found: Any) -> None:
+    if found is None or not found.spec:
+        _say(f"{file} was not written: {found.why_no_spec if found is not None else 'there is no counterexample'}")
+        return
+    try:
+        file.write_text(found.spec, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentFailed(f"cannot write {file}: {error.strerror}") from error
+    _say(f"wrote {file}; run it with isolationtester's connection string as its argument")
+
+
 @app.command(epilog=f"Example: queueproof probe my-queue/\n\n{EXITS}")
 def probe(
     subject: SubjectArgument = None,
@@ -486,6 +542,80 @@ def size(
         sys.stdout.write(tell(answer, _width()))
     held = answer.drains is not False and answer.meets_recovery is not False
     return HELD if held else BROKEN
+
+
+@app.command(
+    epilog="Example: queueproof load my-queue/ --arrival 12/s --service 0.8s --slots 16 --outage 300s --time-scale 10"
+    f"\n\n{EXITS}"
+)
+def load(
+    subject: SubjectArgument = None,
+    *,
+    arrival: Annotated[str, _word("Jobs that arrive, such as 12/s.", "RATE")],
+    service: Annotated[str, _word("How long a call takes on average, such as 0.8s.", "TIME")],
+    slots: Annotated[str, _word("Jobs that may run at the same time.", "N")],
+    outage: Annotated[str, _word("How long nothing works.", "TIME")],
+    outage_of: Annotated[str, _word("workers (killed), sink (down) or database (stopped).", "WHAT")] = "workers",
+    time_scale: Annotated[str, _word("Compress time by this factor, 1 to 100.", "N")] = "1",
+    workers: Annotated[str, _word("Worker processes, or external:N on other machines.", "N")] = "1",
+    arrivals: Annotated[str, _word("poisson, even, ramp:FROM:TO:TIME or trace:FILE.", "KIND")] = "poisson",
+    shape: Annotated[str, _word("Of service times: exponential, fixed or lognormal:CV2.", "SHAPE")] = "exponential",
+    slow: Annotated[str | None, _word("A slow class of jobs, such as 5%:8s.", "SHARE:TIME")] = None,
+    retry: Annotated[str | None, _word("Share of calls that fail, such as 10%.", "SHARE")] = None,
+    limit: Annotated[str | None, _word("Calls that the sink lets through.", "RATE")] = None,
+    burst: Annotated[str | None, _word("Calls that the limit saves up.", "N")] = None,
+    steady: Annotated[str | None, _word("How long the steady phase lasts.", "TIME")] = None,
+    rto: Annotated[str | None, _word("Must be current again so long after recovery.", "TIME")] = None,
+    age: Annotated[str | None, _word("The oldest age that is acceptable.", "TIME")] = None,
+    at_most: Annotated[str | None, _word("The longest that the run may take.", "TIME")] = None,
+    batch: Annotated[str | None, _word("Jobs that a worker claims at once.", "N")] = None,
+    prefetch: Annotated[str | None, _word("Jobs that a worker claims ahead.", "N")] = None,
+    lease: Annotated[str | None, _word("The workers' lease; 30s if not said.", "TIME")] = None,
+    heartbeat: Annotated[str | None, _word("A fifth of the lease if not said.", "TIME")] = None,
+    poll: Annotated[str | None, _word("How often idle workers look; 1s if not said.", "TIME")] = None,
+    backoff: Annotated[str | None, _word("Before the second attempt; 1s if not said.", "TIME")] = None,
+    backoff_cap: Annotated[str | None, _word("The longest wait between attempts.", "TIME")] = None,
+    stuck_head: Annotated[str | None, _word("Make the first job failing or locked: must fail.", "HOW")] = None,
+    worker_env: Annotated[list[str] | None, _word("NAME=VALUE for the workers; may be repeated.", "PAIR")] = None,
+    sweep: Annotated[list[str] | None, _word("Compare settings: batch=1,5,10 or slots=8,16.", "NAME=…")] = None,
+    front: Annotated[str, _word("Who produces: own.", "WHO")] = "own",
+    sink_host: Annotated[str, _word("Where the sink listens; loopback if not said.", "ADDRESS")] = "127.0.0.1",
+    sink_port: Annotated[int, typer.Option(min=0, max=65535, help="The sink's port; 0: a free one.")] = 0,
+    host_metrics: Annotated[str | None, _word("The database host's node exporter.", "URL")] = None,
+    durable: Annotated[
+        bool, typer.Option(help="Flush to disk, as in production. Without, nothing is said of disks.")
+    ] = True,
+    server: Server = "embedded",
+    pg: Pg = None,
+    seed: Seed = None,
+    allow_existing: AllowExisting = False,
+    runs: Runs = Path(),
+    as_json: Json = False,
+) -> int:
+    """Load a queue until steady, make an outage, and measure how long until it is current again, inflow going on."""
+    given = {name: value for name, value in locals().items() if value is None or isinstance(value, str)}
+    from harness.load.command import Asked, carry_out
+    from harness.postgres.options import parse_server
+    from harness.run import keep as kept
+    from reports import as_text, discover
+
+    number = seed if seed is not None else kept.new_seed()
+    asked = Asked(
+        given, worker_env or [], sweep or [], front, sink_host, sink_port, host_metrics, durable, allow_existing,
+        _subject(subject), parse_server(server, pg), number, _command_line(),
+    )  # fmt: skip
+    asked.check()
+    folder = kept.new_run(runs, number)
+    document = _run(carry_out(asked, folder, _say))
+    for face in discover().values():
+        kept.write(folder, face.FILENAME, face.render(document))
+    if as_json:
+        sys.stdout.buffer.write(discover()["json"].render(document))
+    else:
+        sys.stdout.buffer.write(as_text.render(document, colour=sys.stdout.isatty(), width=_width()))
+    sys.stdout.flush()
+    _say(f"reports are in {folder}/")
+    return EXIT_OF[Verdict(document.verdict)]
 
 
 @app.command(name="list")

@@ -90,6 +90,89 @@ class RecordDoc(msgspec.Struct, frozen=True, omit_defaults=True):
     rows: tuple[dict[str, str], ...] = ()
 
 
+class SeriesDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a drawing: values at seconds of the run; None where nothing was measured."""
+
+    name: str  # "backlog", "backlog by theory", "oldest age", "arrivals", "database CPU", ...
+    unit: str  # "jobs", "s", "jobs/s", "cores", "ms", "rows", ...
+    at: tuple[float, ...]
+    values: tuple[float | None, ...]
+    expected: bool = False  # by theory, not measured
+
+
+class PhaseDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One phase of a load run, in seconds of the run."""
+
+    name: str
+    began: float
+    ended: float
+    told: str = ""
+
+
+class EstimateDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One answer to "how long until the backlog is gone": measured, or predicted in one of several ways."""
+
+    name: str
+    seconds: float | None  # None: never, or not within the run
+    reads: str
+    told: str
+    low: float | None = None
+    high: float | None = None
+
+
+class TermDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A named part of the difference between predicted and measured."""
+
+    name: str
+    seconds: float
+    told: str = ""
+
+
+class ThresholdDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A number that a vendor can be held to. ``met`` None: it was not measured in this run."""
+
+    name: str
+    bound: str  # "at least" or "at most"
+    value: float
+    unit: str
+    measured: float | None = None
+    met: bool | None = None
+    told: str = ""
+
+
+class AdviceDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A question for a vendor, or advice, with the run's own numbers in it."""
+
+    topic: str
+    text: str
+    kind: str = "advice"  # or "question"
+
+
+class TableDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A plain table: settings compared, offers compared."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    told: str = ""
+
+
+class LoadDoc(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A load run: what was asked, what came of it, and what to order. Times are seconds of the run unless said otherwise."""
+
+    setting: dict[str, str]
+    time_scale: float
+    phases: tuple[PhaseDoc, ...] = ()
+    estimates: tuple[EstimateDoc, ...] = ()
+    terms: tuple[TermDoc, ...] = ()
+    figures: dict[str, float | int | str] = {}
+    thresholds: tuple[ThresholdDoc, ...] = ()
+    series: tuple[SeriesDoc, ...] = ()
+    advice: tuple[AdviceDoc, ...] = ()
+    tables: tuple[TableDoc, ...] = ()
+    bottleneck: str = ""
+
+
 class ServerDoc(msgspec.Struct, frozen=True, omit_defaults=True):
     """The database the run used. Never holds a password."""
 
@@ -127,6 +210,8 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     requirements: dict[str, tuple[str, ...]] = {}  # id -> scenarios and invariants that serve it in this run
     requirement_titles: dict[str, str] = {}  # id -> what it asks for, in a short sentence
     notes: tuple[str, ...] = ()
+    load: LoadDoc | None = None
+    tables: tuple[TableDoc, ...] = ()
 
 
 def measure(name: str, value: float | str) -> tuple[str, str]:

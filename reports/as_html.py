@@ -13,7 +13,7 @@ import markupsafe
 
 from harness.contracts.verdict import Verdict
 from harness.document import Document, FindingDoc, PlayDoc, RecordDoc, measure
-from reports import charts, words
+from reports import charts, load_plots, words
 
 NAME = "html"
 SUFFIX = ".html"
@@ -69,6 +69,9 @@ def render(document: Document) -> bytes:
         reproduce=words.to_reproduce(document),
         requirements=[_requirement(document, name) for name in sorted(document.requirements, key=_natural)],
         columns=_columns,
+        load=document.load,
+        plots=load_plots.plots(document.load) if document.load is not None else (),
+        tables=(*(document.load.tables if document.load is not None else ()), *document.tables),
     ).encode()
 
 

@@ -5,10 +5,10 @@ mention of a person, or a picture that is fetched.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.contracts.verdict import Verdict
-from harness.document import Document, FindingDoc, PlayDoc, RecordDoc
+from harness.document import Document, FindingDoc, LoadDoc, PlayDoc, RecordDoc
 from reports import words
 
 NAME = "markdown"
@@ -72,6 +72,12 @@ def _blocks(document: Document) -> Iterator[str]:
                 f"| {play.seconds:.1f} | {plain(words.told(play.reason, limit=300))} |"
             )
         yield ""
+    if document.load is not None:
+        yield from _load(document.load)
+    for table in (*(document.load.tables if document.load is not None else ()), *document.tables):
+        yield f"### {plain(table.title)}\n"
+        yield _rows(table.columns, table.rows)
+        yield f"{plain(words.told(table.told))}\n" if table.told else ""
     if document.records:
         yield "### Acceptance records\n"
         yield "Each stands for itself; none proves another.\n"
@@ -80,6 +86,36 @@ def _blocks(document: Document) -> Iterator[str]:
         yield ""
     for note in document.notes:
         yield f"> {plain(words.told(note))}\n"
+
+
+def _load(load: LoadDoc) -> Iterator[str]:
+    yield "### How long until the backlog is gone\n"
+    yield _rows(("answer", "time", "meaning"), [(one.name, one.reads, one.told) for one in load.estimates])
+    if load.terms:
+        yield _rows(
+            ("part of the difference", "seconds", "why"),
+            [(one.name, f"{one.seconds:+.2f}", one.told) for one in load.terms],
+        )
+    if load.thresholds:
+        yield "### Order thresholds\n"
+        yield _rows(
+            ("threshold", "must be", "measured", "met"),
+            [
+                (
+                    one.name,
+                    f"{one.bound} {one.value:g} {one.unit}",
+                    "not measured" if one.measured is None else f"{one.measured:.4g} {one.unit}",
+                    {None: "—", True: "✓", False: "✗"}[one.met],
+                )
+                for one in load.thresholds
+            ],
+        )
+
+
+def _rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(map(plain, columns))} |", f"|{'---|' * len(columns)}"]
+    lines += [f"| {' | '.join(plain(words.told(cell, limit=300)) for cell in row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
 
 
 def _story(play: PlayDoc) -> Iterator[str]:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from harness.contracts.verdict import Verdict
-from harness.document import Document, FindingDoc, PlayDoc, Witness, measure
+from harness.document import Document, FindingDoc, LoadDoc, PlayDoc, TableDoc, Witness, measure
 from reports import words
 
 NAME = "text"
@@ -48,6 +48,12 @@ def _report(document: Document, *, colour: bool, width: int | None) -> Iterator[
         if play.verdict in {Verdict.FAIL, Verdict.INCONCLUSIVE} or play.findings:
             yield ""
             yield from story(play, colour=colour, width=width)
+    if document.load is not None:
+        yield ""
+        yield from _load(document.load, width)
+    for table in (*(document.load.tables if document.load is not None else ()), *document.tables):
+        yield ""
+        yield from _table(table)
     if document.records:
         yield ""
         yield from _records(document, width)
@@ -111,6 +117,37 @@ def _moments(witnesses: tuple[Witness, ...], key: str | None, width: int | None)
         lead = f"     {time:>{time_width}}  {words.legible(witness.who):<{who_width}}  "
         text = words.told(witness.text, key)
         yield from _wrap(text, width, lead, " " * len(lead))
+
+
+def _load(load: LoadDoc, width: int | None) -> Iterator[str]:
+    yield "how long until the backlog is gone, with jobs still arriving:"
+    names = max((len(one.name) for one in load.estimates), default=0)
+    for one in load.estimates:
+        yield f"  {one.name:<{names}}  {one.reads}"
+        yield from _wrap(words.told(one.told), width, " " * (names + 4))
+    if load.terms:
+        yield "what the difference is made of:"
+        for term in load.terms:
+            yield from _wrap(f"{term.name:<26} {term.seconds:+8.2f} s  {words.told(term.told)}", width, "  ", " " * 41)
+    if load.thresholds:
+        yield "order thresholds, in real time:"
+        for threshold in load.thresholds:
+            met = {None: "not measured", True: "met", False: "missed"}[threshold.met]
+            measured = "" if threshold.measured is None else f" ({threshold.measured:.4g} {threshold.unit})"
+            bound = f"{threshold.bound} {threshold.value:g} {threshold.unit}"
+            yield f"  {threshold.name:<26} {bound:<24} {met}{measured}"
+    if load.bottleneck:
+        yield from _wrap(f"what limits: {words.told(load.bottleneck)}", width)
+
+
+def _table(table: TableDoc) -> Iterator[str]:
+    rows = [table.columns, *(tuple(words.told(cell) for cell in row) for row in table.rows)]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(table.columns))]
+    yield f"{words.told(table.title)}:"
+    for row in rows:
+        yield "  " + "  ".join(f"{cell:<{wide}}" for cell, wide in zip(row, widths, strict=True)).rstrip()
+    if table.told:
+        yield words.told(table.told)
 
 
 def _records(document: Document, width: int | None) -> Iterator[str]:

@@ -144,7 +144,7 @@ def run_document(
         seed=facts.seed,
         verdict=verdict.value,
         summary=summary,
-        subject=_subject(subject, probed),
+        subject=subject_document(subject, probed),
         server=ServerDoc(cluster.version, cluster.source, cluster.address.shown()) if cluster else ServerDoc("", ""),
         plays=tuple(plays),
         records=records(plays),
@@ -183,7 +183,8 @@ def conclude(plays: Sequence[PlayDoc]) -> tuple[Verdict, str, tuple[str, ...]]:
     return verdict, summary, ()
 
 
-def _subject(subject: Subject, probed: Probed | None) -> SubjectDoc:
+def subject_document(subject: Subject, probed: Probed | None) -> SubjectDoc:
+    """The subject as declared and, when it was probed, as learned."""
     declared = {
         "order": subject.order,
         "sink": subject.sink,

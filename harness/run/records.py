@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.contracts.verdict import Verdict
-from harness.document import PlayDoc, RecordDoc, measure
+from harness.document import LoadDoc, PlayDoc, RecordDoc, measure
 
 NOT_RUN = "not run"
 
@@ -57,12 +57,29 @@ _KINDS = (
 )
 
 
-def records(plays: Sequence[PlayDoc]) -> tuple[RecordDoc, ...]:
+LOAD_PLAY = "load"
+_NOT_PROVEN_BY_LOAD = (
+    "Nothing about the protocol: no fault was aimed at a claim, a commit or a token. Nothing about another job mix, number of "
+    "slots, machine or disk than those stated here, nor about an outage that loses data."
+)
+
+
+def records(plays: Sequence[PlayDoc], load: LoadDoc | None = None) -> tuple[RecordDoc, ...]:
     """All four, always, in the same order; one that no play fed is "not run"."""
-    return tuple(
+    found = [
         _record(kind, [play for play in plays if kind.feeds is not None and play.record == kind.feeds])
         for kind in _KINDS
-    )
+    ]
+    if load is not None:
+        found[-1] = _net_drain([play for play in plays if play.scenario == LOAD_PLAY], load)
+    return tuple(found)
+
+
+def _net_drain(plays: Sequence[PlayDoc], load: LoadDoc) -> RecordDoc:
+    mix = ", ".join(f"{name} {value}" for name, value in load.setting.items())
+    rows = [{"what": one.name, "reads": one.reads, "meaning": one.told} for one in load.estimates]
+    verdict = str(Verdict.worst(Verdict(play.verdict) for play in plays)) if plays else NOT_RUN
+    return RecordDoc(_KINDS[-1].name, verdict, f"{_KINDS[-1].proves} Here: {mix}.", _NOT_PROVEN_BY_LOAD, tuple(rows))
 
 
 def _record(kind: _Kind, plays: Sequence[PlayDoc]) -> RecordDoc:
