@@ -67,7 +67,8 @@ class PastedSql:
     complete: str
     renew: str | None = None
     fail: str | None = None
-    release: str | None = None
+    release: str | None = None  # gives back what was not started
+    retry: str | None = None  # after a system failure; left out, it is released
     expire: str | None = None
 
 

@@ -168,7 +168,11 @@ class PastedWorker:
                     return
                 status = await self._call(job)
                 if status is None or status >= 500:
-                    await self._result("release", job)
+                    told = "the connection broke" if status is None else f"the outside answered {status}"
+                    if "retry" in self._settings.statements:
+                        await self._result("retry", job, error=told)
+                    else:
+                        await self._result("release", job)
                 elif status < 300:
                     await self._result("complete", job)
                 elif status != STALE or job.get("token") is None:

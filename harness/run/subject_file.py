@@ -504,6 +504,7 @@ def _pasted(table: SqlTable, text: Callable[[str | None], str | None]) -> Pasted
         renew=text(table.renew),
         fail=text(table.fail),
         release=text(table.release),
+        retry=text(table.retry),
         expire=text(table.expire),
     )
 

@@ -79,6 +79,7 @@ STATEMENT_TAKES: dict[str, tuple[str, ...]] = {
     "renew": ("worker", "id", "token", "key", "lease_seconds"),
     "fail": ("worker", "id", "token", "key", "error"),
     "release": ("worker", "id", "token", "key"),
+    "retry": ("worker", "id", "token", "key", "error"),
     "expire": ("worker", "lease_seconds"),
 }
 
@@ -133,6 +134,7 @@ class SqlTable(Table):
     renew: Annotated[str, _takes(*STATEMENT_TAKES["renew"], needs=("id",))] | None = None
     fail: Annotated[str, _takes(*STATEMENT_TAKES["fail"], needs=("id",))] | None = None
     release: Annotated[str, _takes(*STATEMENT_TAKES["release"], needs=("id",))] | None = None
+    retry: Annotated[str, _takes(*STATEMENT_TAKES["retry"], needs=("id",))] | None = None
     expire: Annotated[str, _takes(*STATEMENT_TAKES["expire"])] | None = None
 
 

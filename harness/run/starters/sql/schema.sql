@@ -5,6 +5,7 @@ create table jobs (
     worker      text,
     version     bigint not null default 0,
     lease_until timestamptz,
+    run_at      timestamptz not null default now(),
     attempts    int not null default 0
 );
 create index jobs_pending on jobs (id) where state = 'pending';
