@@ -20,11 +20,15 @@ with offer as materialized (
             from queue_job as job
             where job.tenant = tenant.tenant and state in ('pending', 'retry') and run_at <= now()
                 and kind = any (%(kinds)s::text[])
-                and (group_key is null or not exists (
-                    select from queue_job as before
-                    where before.group_key = job.group_key
-                        and before.state in ('pending', 'retry', 'running', 'paused', 'reconcile')
-                        and (before.id < job.id or before.state = 'running')
+                and (group_key is null or (
+                    group_key not in (select busy.group_key from queue_job as busy where busy.state = 'running' and busy.group_key is not null)
+                    and job.id = (
+                        select head.id
+                        from queue_job as head
+                        where head.group_key = job.group_key and head.state in ('pending', 'retry', 'running', 'paused', 'reconcile')
+                        order by head.id + 0
+                        limit 1
+                    )
                 ))
             order by priority, run_at, id
             limit coalesce(cardinality(free.permits), 0)

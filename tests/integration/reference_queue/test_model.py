@@ -24,7 +24,7 @@ from reference_queue.operators import MOVES
 from tests.integration.reference_queue.conftest import Queue
 from tests.integration.reference_queue.model import CAP, Grant, Job, Model
 
-WORKERS = st.sampled_from(["w0", "w1"])
+WORKERS = st.sampled_from(["w0", "w0", "w1"])  # the same name twice: a restart under it must be fenced, too
 BATCHES = st.integers(1, 3)
 FAILURE = {"error_class": "c", "error_code": None, "error_reason": "r", "response_id": None, "cap": "2h", "jitter": 0.0}
 
