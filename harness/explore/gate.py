@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from harness.history.recorder import PlayRecorder
 from harness.sink.hold import HeldCall
 from harness.sink.ledger import Kind, Ledger
 from harness.sink.sink import Sink
+from harness.wire.conversation import BIND
 from harness.wire.holds import RequestHold, RequestView
 from harness.wire.proxy import Proxy
 
@@ -51,6 +53,14 @@ class Standing:
             return self.view.fingerprint
         return f"sink {self.call.what}" if self.call is not None else ""
 
+    def values(self) -> tuple[str | None, ...] | None:
+        """The parameters of the statement that is held, as text. None when they are in a form that cannot be read."""
+        if self.session is not None:
+            for piece, whole in self.session._queue:
+                if whole and piece[0] == BIND:
+                    return bind_values(piece[5:])
+        return ()
+
 
 class WireGate(RequestHold):
     """Holds every step of one worker, each of its connections by itself."""
@@ -84,6 +94,35 @@ class WireGate(RequestHold):
         """Forget connections that have ended meanwhile."""
         for session in [each for each in self.standing if not each.open or not each.stands_at(self)]:
             del self.standing[session]
+
+
+def bind_values(body: bytes) -> tuple[str | None, ...] | None:
+    """All parameters of a Bind body as text. None when one of them is in a binary form other than a whole number's."""
+    found: list[str | None] = []
+    try:
+        at = body.index(b"\0", body.index(b"\0") + 1) + 1
+        (count,) = struct.unpack_from("!H", body, at)
+        formats = struct.unpack_from(f"!{count}H", body, at + 2)
+        at += 2 + 2 * count
+        (total,) = struct.unpack_from("!H", body, at)
+        at += 2
+        for number in range(total):
+            (size,) = struct.unpack_from("!i", body, at)
+            at += 4
+            value = body[at : at + max(size, 0)]
+            at += max(size, 0)
+            binary = bool(formats[number if count > 1 else 0]) if count else False
+            if size < 0:
+                found.append(None)
+            elif not binary:
+                found.append(value.decode())
+            elif size in {2, 4, 8}:
+                found.append(str(int.from_bytes(value, "big", signed=True)))
+            else:
+                return None
+    except (ValueError, struct.error, IndexError):
+        return None
+    return tuple(found)
 
 
 @dataclass(eq=False)

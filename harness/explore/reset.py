@@ -28,6 +28,10 @@ class Reset:
     _tables: list[str] = field(default_factory=list)
     _runs: int = 0
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(self._tables)
+
     async def prepare(self) -> None:
         """Learn which tables there are and what stands in them."""
         cursor = await self.connection.execute(query("list_tables"))
@@ -38,6 +42,7 @@ class Reset:
         kept: list[str] = []
         for number, table in enumerate(self._tables):
             if await self._has_rows(table):
+                await self.connection.execute(f"drop table if exists queueproof.kept_{number}")
                 await self.connection.execute(f"create table queueproof.kept_{number} as table {table}")
                 columns = await self._columns(table)
                 kept.append(

@@ -26,7 +26,7 @@ class Chance:
 
     @property
     def per_run(self) -> float:
-        return 1 / (self.threads * self.moves ** (self.depth - 1))
+        return 1 / float(self.threads * self.moves ** (self.depth - 1))
 
     @property
     def overall(self) -> float:

@@ -1,6 +1,7 @@
 """A schedule: the moves of one run in their order, and its one-line form ``w1w2e1w1``."""
 
 import enum
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -75,4 +76,4 @@ def read(text: str) -> Schedule:
 
 def switches(moves: Sequence[Move]) -> int:
     """How often one thread follows another: what a reader has to follow."""
-    return sum(1 for before, after in zip(moves, moves[1:], strict=False) if before.thread != after.thread)
+    return sum(1 for before, after in itertools.pairwise(moves) if before.thread != after.thread)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 from harness.contracts.point import Point
 from harness.contracts.problem import EnvironmentFailed, SubjectFailed
@@ -28,6 +28,7 @@ from harness.explore.reset import Reset, query
 from harness.explore.schedule import Kind, Move
 from harness.explore.stage import Diverged, Ending
 from harness.history.events import (
+    Attempted,
     Began,
     Ended,
     Entry,
@@ -59,7 +60,7 @@ START_SECONDS = 20.0
 LOOKS = 11
 MOST_STEPS = 80
 UNJUDGED = ("no_lost_job",)  # a schedule ends when its polls are used up, not when its jobs have had their time
-HOLDER_SECONDS = 0.15
+HOLDER_SECONDS = 0.08
 LOOK_SECONDS = 0.004
 SPARING_SECONDS = 0.01
 _RESULTS = frozenset({"complete", "fail", "release", "retire"})
@@ -119,6 +120,9 @@ class Actor:
         return self.worker.number
 
 
+Values = tuple[str | None, ...] | None
+
+
 @dataclass(frozen=True)
 class Made:
     """One move as it was made, for telling and exporting: the statement or the call, and the entries it is told by."""
@@ -126,7 +130,7 @@ class Made:
     move: Move
     what: str
     statement: str = ""
-    parameters: tuple[object, ...] = ()
+    parameters: Values = ()  # as text; None: they are in a form that cannot be read
     first: int = 0
     last: int = 0
 
@@ -192,7 +196,7 @@ class WorkerStage:
 
     # ---------------------------------------------------------------- life
 
-    async def __aenter__(self) -> "WorkerStage":
+    async def __aenter__(self) -> Self:
         await self.lab.__aenter__()
         try:
             await self.lab.watch.stop()
@@ -242,6 +246,8 @@ class WorkerStage:
 
     def _heard(self, entry: Entry) -> None:
         event = entry.what
+        if isinstance(event, Attempted) and event.moved == 0 and not {"claim", "renew"} & set(event.changes):
+            self._actors[event.worker - 1].holding.clear()  # refused: it will let go of the job
         if isinstance(event, Noticed):
             for actor in self._actors:
                 if actor.number == event.worker:
@@ -258,6 +264,29 @@ class WorkerStage:
         proxy = worker._proxy = await self.lab.open_proxy(worker.number)
         self._actors.append(Actor(worker, proxy, WireGate(proxy, self._arrived, lambda: next(self._order))))
         await worker.start()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The subject's tables."""
+        return self._reset.tables
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What was not explored, in sentences."""
+        said = ["renewals were held back"]
+        if self.case.polls == 0:
+            said.append("looks for jobs while there is none to get")
+        else:
+            said.append(f"more than {_count(self.case.polls, 'look')} for jobs per worker that bring nothing")
+        if self._main and len(self._polls) > 1:
+            said.append("orders within one look for jobs, and looks of a worker that has a job in hand")
+        return tuple(said)
+
+    def ids(self) -> dict[str, str]:
+        """Each job's id in the latest schedule, by key."""
+        moved = (entry.what for entry in self.lab.recorder.entries)
+        found = {each.key: each.job for each in moved if isinstance(each, Moved) and each.key is not None}
+        return {key: found[key] for key in self.lab.keys if key in found}
 
     # ---------------------------------------------------------------- where everybody stands
 
@@ -376,6 +405,8 @@ class WorkerStage:
             standing = self._standing(first)
             if standing is None:
                 break
+            if standing.call is not None and self.case.expiries:
+                await self._hear_heartbeat(first)
             before = first.moved
             poll = self._is_poll(first, standing)
             if not poll and not self._main:
@@ -392,6 +423,19 @@ class WorkerStage:
                 f"worker 1 of {self.subject.name} did not take the one job there was within {MOST_STEPS} requests"
             )
         await self._reset.run()
+
+    async def _hear_heartbeat(self, actor: Actor) -> None:
+        """Keep a job in hand until its lease is renewed once, so that renewals are recognised from then on."""
+        beat = self.subject.heartbeat_seconds
+        if beat is None:
+            return
+        deadline = time.monotonic() + 2 * beat + 0.2
+        before = actor.moved
+        while actor.moved == before and time.monotonic() < deadline:
+            for session, each in tuple(actor.gate.standing.items()):
+                if not self._is_poll(actor, each):
+                    actor.gate.pass_on(session)
+            await asyncio.sleep(0.005)
 
     async def _go(self, actor: Actor, standing: Standing) -> None:
         """Let a worker make one request, and wait until everybody stands still."""
@@ -566,6 +610,7 @@ class WorkerStage:
     async def _step(self, actor: Actor, standing: Standing, move: Move) -> Footprint:
         first = len(self.lab.recorder.entries)
         before = actor.moved
+        values = standing.values()
         if standing.view is not None:
             await self._plans.look(standing.view)
         if move.kind is Kind.SEVER:
@@ -573,7 +618,7 @@ class WorkerStage:
             await self._sever(actor, standing)
         else:
             await self._go(actor, standing)
-        self._note(move, standing, first)
+        self._note(move, standing, first, values)
         touched = self._touched(standing, moved=actor.moved > before)
         return touched | footprint(writes=["budget:s"]) if move.kind is Kind.SEVER else touched
 
@@ -594,6 +639,7 @@ class WorkerStage:
         touched = Footprint(frozenset(), frozenset())
         patience = time.monotonic() + self._patience_seconds()
         shown: Standing | None = None
+        values: Values = ()
         while True:
             standing = self._standing(actor)
             if standing is None or not self._is_poll(actor, standing) or actor.moved > before:
@@ -604,12 +650,14 @@ class WorkerStage:
                     SPARING_SECONDS
                 )  # only to spare the machine: the worker looks for ended leases by its own clock
             shown = standing if shown is None or looked else shown
+            said = standing.values()
+            values = said if shown is standing else values
             if standing.view is not None:
                 await self._plans.look(standing.view)
             await self._go(actor, standing)
             touched |= self._touched(standing, moved=actor.moved > before)
             if actor.moved > before:
-                shown = standing
+                shown, values = standing, said
             following = self._standing(actor)
             closing = following is not None and ends_transaction(following.fingerprint)
             if looked and not closing and not (self._overdue() and time.monotonic() < patience):
@@ -618,7 +666,7 @@ class WorkerStage:
         following = self._standing(actor)
         if actor.moved == before and self._is_poll(actor, following) and not actor.in_hand:
             actor.polls += 1
-        self._note(move, shown, first)
+        self._note(move, shown, first, values)
         return touched
 
     def _overdue(self) -> bool:
@@ -628,7 +676,7 @@ class WorkerStage:
     def _patience_seconds(self) -> float:
         return self.subject.takeover_within_seconds or (self.subject.lease_seconds or 1.0)
 
-    def _note(self, move: Move, standing: Standing, first: int) -> None:
+    def _note(self, move: Move, standing: Standing, first: int, values: Values) -> None:
         view = standing.view
         what = f"{standing.call.what} for job {standing.call.key!r}" if standing.call is not None else ""
         self._made.append(
@@ -636,7 +684,7 @@ class WorkerStage:
                 move,
                 what or (view.fingerprint if view else ""),
                 view.sql if view else "",
-                (),
+                values,
                 first,
                 len(self.lab.recorder.entries),
             )
@@ -696,7 +744,8 @@ class WorkerStage:
             self._sink.drop_reply(worker=actor.number)
             await self._go(actor, standing)
             return
-        assert standing.session is not None and standing.view is not None
+        assert standing.session is not None
+        assert standing.view is not None
         proxy = actor.proxy
         hold = proxy.lose_reply(lambda _: True, lambda _: True)
         session = standing.session
@@ -746,12 +795,9 @@ def _renews(standing: Standing) -> bool:
 
 
 def _severable(standing: Standing) -> bool:
-    return (
-        (standing.call is not None
-        and standing.call.what == "call")
-        or (standing.view is not None
-        and bool(standing.view.changes))
-    )
+    if standing.call is not None:
+        return standing.call.what == "call"
+    return standing.view is not None and bool(standing.view.changes)
 
 
 def _lease_column(subject: Subject) -> bool:
