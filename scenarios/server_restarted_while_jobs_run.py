@@ -3,16 +3,21 @@
 from harness.contracts.scenario import scenario
 from harness.faults.server_restarted import server_restarted_fast
 from harness.history.facts import server_was_hurt
+from harness.invariants.backlog_recovers import backlog_recovers
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.no_stale_write import no_stale_write
+from harness.lab.inflow import Inflow
 from harness.lab.lab import Lab
 from harness.lab.needs import GRANTS, TAKES_OVER
+
+JOBS_PER_SECOND = 6
+CALM_SECONDS = 0.5
 
 
 @scenario(
     serves=["V10", "Q4", "Q11"],
-    must_hold=[no_lost_job, effect_once, no_stale_write],
+    must_hold=[backlog_recovers, no_lost_job, effect_once, no_stale_write],
     must_happen=[server_was_hurt],
     needs=[GRANTS, TAKES_OVER],
     hurts="server",
@@ -21,8 +26,8 @@ async def server_restarted_while_jobs_run(lab: Lab) -> None:
     """The server is shut down (fast) while two workers work, and comes back.
 
     What happens
-        Eight jobs, two workers, each call takes a while. The server goes down in the middle, refuses for a moment, and is
-        there again on the same port.
+        Jobs keep coming, two workers work them off. The server goes down in the middle, refuses for a moment, and is there
+        again on the same port; what has piled up has to go while more jobs come.
 
     Why it matters
         Every minor upgrade does this. A worker that does not reconnect, or takes a broken answer for a result, shows here.
@@ -30,13 +35,14 @@ async def server_restarted_while_jobs_run(lab: Lab) -> None:
     What must hold
         Nothing is lost and no effect is doubled; the workers go on without anybody's help.
     """
-    lab.sink.service_seconds = 0.2
-    workers = [lab.worker() for _ in range(2)]
-    for worker in workers:
-        await worker.start()
-    keys = await lab.enqueue(8)
-    await lab.claimed(keys[2])
-    async with lab.injured(server_restarted_fast):
-        pass
-    await lab.reconnect()
-    await lab.drained()
+    lab.sink.service_seconds = 0.1
+    for _ in range(2):
+        await lab.worker().start()
+    inflow = Inflow(lab, JOBS_PER_SECOND)
+    async with inflow.flowing():
+        await inflow.settle_in(CALM_SECONDS)
+        async with lab.injured(server_restarted_fast):
+            pass
+        await lab.reconnect()
+        await inflow.recovered(lab.takeover_seconds)
+    await lab.drained(inflow.acknowledged)

@@ -33,7 +33,8 @@ class Fault(Generic[Target]):
 
     ``title`` is its name in a history. ``strikes`` says what it hurts: two faults that strike the same thing are not put
     together unasked. ``holds_seconds`` is how long a drill keeps it up, 0 for one that is over at once. It heals by itself
-    after ``lasts_at_most_seconds``, and landing and healing have deadlines of their own.
+    after ``lasts_at_most_seconds``, and landing and healing have deadlines of their own. ``excuses`` names the invariants that it
+    makes meaningless.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Fault(Generic[Target]):
     lands_within_seconds: float
     lasts_at_most_seconds: float
     heals_within_seconds: float
+    excuses: tuple[str, ...] = ()
 
     def missing(self, target: Target) -> str | None:
         """Why it cannot be injected into this target, or None. ``Inapplicable`` may still say so when it is tried."""
@@ -67,6 +69,7 @@ def fault(
     lands_within_seconds: float = 10.0,
     lasts_at_most_seconds: float = 600.0,
     heals_within_seconds: float = 15.0,
+    excuses: Sequence[str] = (),
 ) -> Declares:
     """Declare the decorated asynchronous generator a fault: it yields once, when it has landed, and heals afterwards."""
 
@@ -85,6 +88,7 @@ def fault(
             lands_within_seconds=lands_within_seconds,
             lasts_at_most_seconds=lasts_at_most_seconds,
             heals_within_seconds=heals_within_seconds,
+            excuses=tuple(excuses),
         )
 
     return declare

@@ -32,9 +32,9 @@ async def clock_moved_ahead(target: Target) -> AsyncIterator[Landed]:
         yield Landed(await moved(target, seconds))
 
 
-@fault("clock set back", strikes="clock", needs=[movable], holds_seconds=1.0)
+@fault("clock set back", strikes="clock", needs=[movable], holds_seconds=1.0, excuses=["claim_order"])
 async def clock_moved_back(target: Target) -> AsyncIterator[Landed]:
-    """The clock goes back by a second: leases end that much later, and nothing else may come of it."""
+    """The clock goes back by a second: leases end that much later, and what was due when it came is due again a second later."""
     yield Landed(await moved(target, -BACK_SECONDS))
 
 

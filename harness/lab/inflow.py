@@ -11,11 +11,11 @@ import psycopg
 from harness.contracts.problem import SubjectFailed
 from harness.contracts.subject import State
 from harness.history.events import Enqueued, Entry, Moved, Waited
+from harness.invariants.backlog_recovers import RECOVERY
 
 if TYPE_CHECKING:
     from harness.lab.lab import Lab
 
-RECOVERY = "the backlog to be back to normal"
 _LOOK_SECONDS = 0.05
 _STEADY_SECONDS = 0.5
 _FRESH_SECONDS = 1.0

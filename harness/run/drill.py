@@ -18,13 +18,14 @@ from harness.document import Document, PlayDoc
 from harness.faults import discover
 from harness.history.facts import fault_landed
 from harness.history.recorder import DeadlinePassed, Recorder
+from harness.invariants.backlog_recovers import backlog_recovers
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_double_execution import no_double_execution
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.no_stale_write import no_stale_write
 from harness.lab.inflow import Inflow
 from harness.lab.lab import Lab
-from harness.postgres.cluster import Cluster, open_cluster
+from harness.postgres.cluster import open_cluster
 from harness.postgres.options import ServerOption
 from harness.processes.watchdog import Watchdog
 from harness.run import compose
@@ -102,7 +103,7 @@ async def run_drills(options: DrillOptions, listener: Listener) -> Document:
         site = await open_site(options.subject, cluster, watchdog, options.folder, exclusive=True)
         listener.doing(f"probing {options.subject.name}")
         probed = await probe(site, recorder.play("probe:1"), options.seed)
-        plays, scenarios = await _Drills(options, listener, site, recorder, probed, cluster).run()
+        plays, scenarios = await _Drills(options, listener, site, recorder, probed).run()
         notes = tuple(f"{play.scenario}: to play it again: {play.reproduce}" for play in plays if _broken(play))
         facts = compose.RunFacts(options.command, started_at, time.monotonic() - began, options.seed, notes)
         return compose.run_document(facts, options.subject, probed, cluster, plays, scenarios)
@@ -120,14 +121,13 @@ class _Drills:
         site: Site,
         recorder: Recorder,
         probed: Probed,
-        cluster: Cluster,
     ) -> None:
         self._options = options
         self._listener = listener
         self._site = site
         self._recorder = recorder
         self._probed = probed
-        self._cluster = cluster
+        self._seen: dict[str, int] = {}
         self._ended_at = time.monotonic() + (options.lasts_seconds or 0)
 
     async def run(self) -> tuple[list[PlayDoc], list[Scenario]]:
@@ -154,6 +154,10 @@ class _Drills:
         else:
             yield planned(faults, options.names, options.seed, options.workers, options.hold_seconds)
 
+    def _repeat_of(self, plan: Plan) -> int:
+        self._seen[plan.title] = self._seen.get(plan.title, 0) + 1
+        return self._seen[plan.title]
+
     async def _drill(self, number: int, plan: Plan) -> tuple[Scenario, PlayDoc]:
         options = self._options
         name = f"{plan.title}:{number}"
@@ -170,7 +174,7 @@ class _Drills:
             scenario,
             played.story,
             judge(played.story),
-            repeat=number,
+            repeat=self._repeat_of(plan),
             seconds=played.seconds,
             reproduce=reproduce,
             known=options.known,
@@ -253,13 +257,13 @@ def _scenario(plan: Plan, drill: _Drill, options: DrillOptions) -> Scenario:
         ),
         play=drill.play,
         serves=("V10", "Q11"),
-        must_hold=(no_lost_job, no_double_execution, effect_once, no_stale_write),
+        must_hold=(backlog_recovers, no_lost_job, no_double_execution, effect_once, no_stale_write),
         must_happen=tuple(dict.fromkeys(fault_landed(step.fault.title) for step in plan.steps)),
         needs=(),
         hurts="server",
         record=None,
         deadline_seconds=options.budget_seconds + plan.hold_seconds + SPARE_SECONDS,
-        excuses=(),
+        excuses=tuple(name for step in plan.steps for name in step.fault.excuses),
     )
 
 

@@ -11,9 +11,19 @@ import msgspec
 import pytest
 
 from harness.contracts.verdict import Verdict
-from harness.history.events import Blocked, Enqueued, Inconsistent, OpenTransaction, Row
+from harness.history.events import (
+    Blocked,
+    Enqueued,
+    FaultHealed,
+    FaultLanded,
+    Inconsistent,
+    OpenTransaction,
+    Row,
+    Waited,
+)
 from harness.history.made_up import CLAIM_SQL, EPOCH_US, SUBJECT, History, write
 from harness.invariants import discover
+from harness.invariants.backlog_recovers import RECOVERY
 from harness.run.judge import judge_history
 
 STORE = Path(__file__).parent / "histories"
@@ -237,6 +247,31 @@ def _(h: History) -> None:
     h.claim(1, "a")
     h.kill(1)
     h.waited(6, met=False)
+
+
+@good("backlog_recovers")
+def _(h: History) -> None:
+    h.start(1)
+    h.enqueue("a", "b")
+    h.say(FaultLanded("server restarted", "a new connection is refused"))
+    h.wait(1000)
+    h.say(FaultHealed("server restarted"))
+    h.run(1, "a")
+    h.run(1, "b")
+    h.say(Waited(RECOVERY, 1.5, 1, met=True))
+
+
+@bad("backlog_recovers")
+def _(h: History) -> None:
+    h.start(1)
+    h.enqueue("a", "b")
+    h.run(1, "a")
+    h.say(FaultLanded("server restarted", "a new connection is refused"))
+    h.wait(1000)
+    h.say(FaultHealed("server restarted"))
+    h.wait(9000)
+    h.say(Waited(RECOVERY, 9.0, 1, met=False))
+    h.run(1, "b")
 
 
 @good("no_phantom")
