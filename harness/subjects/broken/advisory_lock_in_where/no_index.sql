@@ -1,0 +1,1 @@
+drop index task_due
