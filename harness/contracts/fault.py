@@ -34,7 +34,7 @@ class Fault(Generic[Target]):
     ``title`` is its name in a history. ``strikes`` says what it hurts: two faults that strike the same thing are not put
     together unasked. ``holds_seconds`` is how long a drill keeps it up, 0 for one that is over at once. It heals by itself
     after ``lasts_at_most_seconds``, and landing and healing have deadlines of their own. ``excuses`` names the invariants that it
-    makes meaningless.
+    makes meaningless. ``needs_results`` says that it lands only while jobs are being ended.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Fault(Generic[Target]):
     lasts_at_most_seconds: float
     heals_within_seconds: float
     excuses: tuple[str, ...] = ()
+    needs_results: bool = False
 
     def missing(self, target: Target) -> str | None:
         """Why it cannot be injected into this target, or None. ``Inapplicable`` may still say so when it is tried."""
@@ -70,6 +71,7 @@ def fault(
     lasts_at_most_seconds: float = 600.0,
     heals_within_seconds: float = 15.0,
     excuses: Sequence[str] = (),
+    needs_results: bool = False,
 ) -> Declares:
     """Declare the decorated asynchronous generator a fault: it yields once, when it has landed, and heals afterwards."""
 
@@ -89,6 +91,7 @@ def fault(
             lasts_at_most_seconds=lasts_at_most_seconds,
             heals_within_seconds=heals_within_seconds,
             excuses=tuple(excuses),
+            needs_results=needs_results,
         )
 
     return declare

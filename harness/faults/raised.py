@@ -36,7 +36,7 @@ def raised(sqlstate: str, change: str, means: str) -> Fault[Target]:
 
     raises.__name__ = name
     raises.__doc__ = f"A worker's {change} fails with {sqlstate} ({means}), {TIMES} times."
-    return fault(f"{sqlstate} raised", strikes="table", holds_seconds=1.0)(raises)
+    return fault(f"{sqlstate} raised", strikes="table", holds_seconds=1.0, needs_results=True)(raises)
 
 
 raised_serialization_failure = raised("40001", "claim", "a serialization failure")

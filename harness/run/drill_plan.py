@@ -13,7 +13,7 @@ Faults = Mapping[str, Fault[Target]]
 MOST_AT_ONCE = 3
 LONGEST_HOLD_SECONDS = 5.0
 LONGEST_GAP_SECONDS = 0.8
-# What can still land while the other is on: what needs a call before what stops calls, the server last of all.
+# What can still land while the others are on: what needs a call before what stops calls, the server last of all.
 _ORDER = ("sink", "table", "clock", "connection", "worker", "server")
 
 
@@ -50,6 +50,10 @@ class Plan:
         return f"{steps}; held {self.hold_seconds:.2f} s"
 
 
+def _rank(fault: Fault[Target]) -> tuple[bool, int]:
+    return not fault.needs_results, _ORDER.index(fault.strikes)
+
+
 def planned(faults: Faults, names: Sequence[str], seed: int, workers: int, hold_seconds: float | None = None) -> Plan:
     """The plan for these faults. A name that stands twice strikes two workers. Raises BadInput for strangers."""
     strangers = [name for name in names if name not in faults]
@@ -57,7 +61,7 @@ def planned(faults: Faults, names: Sequence[str], seed: int, workers: int, hold_
         raise BadInput(*(f"NAME {name!r}: no such fault; there are {', '.join(faults)}" for name in strangers))
     dice = random.Random(seed)
     order = dice.sample(range(workers), workers)
-    chosen = sorted((faults[name] for name in names), key=lambda fault: _ORDER.index(fault.strikes))
+    chosen = sorted((faults[name] for name in names), key=_rank)
     steps = tuple(
         Step(fault, order[number % workers], 0.0 if number == 0 else round(dice.uniform(0, LONGEST_GAP_SECONDS), 2))
         for number, fault in enumerate(chosen)

@@ -1,0 +1,56 @@
+"""Plans of drills: the same seed makes the same plan, and each step can still land while those before it are on."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.contracts.problem import BadInput
+from harness.faults import discover
+from harness.run.drill_plan import COMPOSED, LONGEST_HOLD_SECONDS, MOST_AT_ONCE, planned, thrown
+
+FAULTS = discover()
+SEEDS = st.integers(0, 10**9)
+
+
+@given(SEEDS, st.integers(1, 5))
+def test_the_same_seed_makes_the_same_plan(seed: int, workers: int) -> None:
+    plan = thrown(FAULTS, seed, workers)
+    assert plan == thrown(FAULTS, seed, workers)
+    assert 1 <= len(plan.steps) <= MOST_AT_ONCE
+    assert 0 <= plan.hold_seconds <= LONGEST_HOLD_SECONDS
+    assert all(0 <= step.victim < workers for step in plan.steps)
+    assert len({step.fault.strikes for step in plan.steps}) == len(plan.steps)
+
+
+@given(SEEDS, st.integers(1, 5))
+def test_a_random_plan_is_played_again_by_its_names_seed_and_hold(seed: int, workers: int) -> None:
+    plan = thrown(FAULTS, seed, workers)
+    assert planned(FAULTS, plan.names, plan.seed, workers, plan.hold_seconds) == plan
+
+
+@given(st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=4), SEEDS)
+def test_the_server_falls_last_and_what_needs_results_comes_first(names: list[str], seed: int) -> None:
+    steps = planned(FAULTS, names, seed, 3).steps
+    assert sorted(step.fault.name for step in steps) == sorted(names)
+    strikes = [step.fault.strikes for step in steps]
+    assert "server" not in strikes[: len(strikes) - strikes.count("server")]
+    results = [step.fault.needs_results for step in steps]
+    assert results == sorted(results, reverse=True)
+    assert steps[0].after_seconds == 0
+
+
+@given(SEEDS)
+def test_a_name_that_stands_twice_strikes_two_workers(seed: int) -> None:
+    first, second = planned(FAULTS, ["worker_paused", "worker_paused"], seed, 2).steps
+    assert first.victim != second.victim
+
+
+def test_the_usual_compositions_exist() -> None:
+    for names in COMPOSED:
+        assert planned(FAULTS, names, 1, 3).steps
+
+
+def test_every_stranger_is_named() -> None:
+    with pytest.raises(BadInput) as refused:
+        planned(FAULTS, ["worker_kiled", "sink_down", "x"], 1, 3)
+    assert len(refused.value.mistakes) == 2
