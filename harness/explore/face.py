@@ -61,6 +61,9 @@ def _case_data(each: Explored) -> dict[str, object]:
         "undecided_runs": tally.undecided,
         "longest": tally.longest,
         "seconds": round(each.seconds, 3),
+        "violated_after_seconds": None
+        if each.violated_after_seconds is None
+        else round(each.violated_after_seconds, 3),
     }
     if each.sampled is not None and each.chance is not None:
         data["sampled"] = {

@@ -20,17 +20,23 @@ from harness.wire.proxy import Proxy
 if TYPE_CHECKING:
     from harness.wire.session import Session
 
-# What touches no table and takes no lock on a row: it passes unheld. BEGIN takes no snapshot.
+# What touches no table and takes no lock on a row: it passes unheld.
 _FREE = re.compile(
-    r"(?:begin|start transaction|savepoint|release(?: savepoint)?|set|reset|show|listen|unlisten|discard|deallocate|close)\b",
+    r"(?:savepoint|release(?: savepoint)?|set|reset|show|listen|unlisten|discard|deallocate|close)\b",
     re.IGNORECASE,
 )
+_BEGINS = re.compile(r"(?:begin|start transaction)\b[^;]*", re.IGNORECASE)
 _ENDS = re.compile(r"(?:commit|rollback|end|abort)\b(?!.*\bto\b)", re.IGNORECASE)
 
 
 def is_free(fingerprint: str) -> bool:
     """Whether a statement is no step of anybody's. A message of several statements is one step."""
     return not fingerprint or (";" not in fingerprint and bool(_FREE.match(fingerprint))) or fingerprint == "select ?"
+
+
+def begins_transaction(fingerprint: str) -> bool:
+    """Whether a statement is BEGIN alone. It is held where a worker looks for jobs, since now() stands still from there on."""
+    return bool(_BEGINS.fullmatch(fingerprint))
 
 
 def ends_transaction(fingerprint: str) -> bool:
@@ -53,8 +59,8 @@ class Standing:
             return self.view.fingerprint
         return f"sink {self.call.what}" if self.call is not None else ""
 
-    def values(self) -> tuple[str | None, ...] | None:
-        """The parameters of the statement that is held, as text. None when they are in a form that cannot be read."""
+    def values(self) -> tuple["Value", ...] | None:
+        """The parameters of the statement that is held, as they travel. None when the message cannot be read."""
         if self.session is not None:
             for piece, whole in self.session._queue:
                 if whole and piece[0] == BIND:
@@ -96,9 +102,12 @@ class WireGate(RequestHold):
             del self.standing[session]
 
 
-def bind_values(body: bytes) -> tuple[str | None, ...] | None:
-    """All parameters of a Bind body as text. None when one of them is in a binary form other than a whole number's."""
-    found: list[str | None] = []
+Value = tuple[bytes | None, bool]  # a parameter, null as None, and whether it is in binary form
+
+
+def bind_values(body: bytes) -> tuple[Value, ...] | None:
+    """All parameters of a Bind body, nulls in their places."""
+    found: list[Value] = []
     try:
         at = body.index(b"\0", body.index(b"\0") + 1) + 1
         (count,) = struct.unpack_from("!H", body, at)
@@ -109,17 +118,9 @@ def bind_values(body: bytes) -> tuple[str | None, ...] | None:
         for number in range(total):
             (size,) = struct.unpack_from("!i", body, at)
             at += 4
-            value = body[at : at + max(size, 0)]
-            at += max(size, 0)
             binary = bool(formats[number if count > 1 else 0]) if count else False
-            if size < 0:
-                found.append(None)
-            elif not binary:
-                found.append(value.decode())
-            elif size in {2, 4, 8}:
-                found.append(str(int.from_bytes(value, "big", signed=True)))
-            else:
-                return None
+            found.append((body[at : at + size] if size >= 0 else None, binary))
+            at += max(size, 0)
     except (ValueError, struct.error, IndexError):
         return None
     return tuple(found)

@@ -19,9 +19,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
+import psycopg.adapt
+from psycopg.pq import Format
 
 from harness.contracts.subject import JobsMapping
 from harness.explore.footprint import EVERYTHING, Footprint, footprint
+from harness.explore.gate import Value
 from harness.explore.reset import query
 from harness.postgres.mapping import JobTable
 from harness.wire.holds import RequestView
@@ -53,6 +56,7 @@ class Plans:
         self._meeting_tables: set[str] = set()
         self._strict = False
         self._answers: dict[str, bool] = {}
+        self._types: dict[str, tuple[int, ...]] = {}  # of a text's parameters, as the server infers them
 
     async def prepare(self) -> None:
         """Learn what may be hidden behind statements."""
@@ -87,15 +91,33 @@ class Plans:
             return footprint(writes=[word for key in sorted(named) for word in (f"row:{key}", f"story:{key}")])
         return EVERYTHING
 
+    def literals(self, sql: str, values: tuple[Value, ...] | None) -> tuple[str, ...] | None:
+        """Parameters of a statement that has been looked at, as SQL literals. None when one cannot be read."""
+        types = self._types.get(sql, ())
+        if values is None or (values and len(types) != len(values)):
+            return None
+        told: list[str] = []
+        transformer = psycopg.adapt.Transformer(self._connection)
+        for (value, binary), type_ in zip(values, types, strict=True):
+            if value is None:
+                told.append("null")
+                continue
+            try:
+                read = transformer.get_loader(type_, Format.BINARY).load(value) if binary else value.decode()
+                told.append(psycopg.sql.Literal(read).as_string(self._connection))
+            except (psycopg.Error, ValueError):
+                return None
+        return tuple(told)
+
     async def _touches_named_only(self, sql: str) -> bool:
-        if self._strict or not self._pins or _MEETING.search(sql):
-            return False
-        if self._functions is not None and self._functions.search(sql):
-            return False
         try:
             plan = await self._plan(sql)
         except psycopg.Error:
             return False  # a statement that cannot be planned alone: several in one message, a cursor, a setting
+        if self._strict or not self._pins or _MEETING.search(sql):
+            return False
+        if self._functions is not None and self._functions.search(sql):
+            return False
         return all(self._is_pinned(node) for node in _nodes(plan))
 
     async def _plan(self, sql: str) -> dict[str, Any]:
@@ -103,10 +125,11 @@ class Plans:
         try:
             await connection.execute(b"prepare queueproof_plan as " + sql.strip().rstrip(";").encode())
             cursor = await connection.execute(
-                "select cardinality(parameter_types) from pg_prepared_statements where name = 'queueproof_plan'"
+                "select parameter_types::oid[]::int8[] from pg_prepared_statements where name = 'queueproof_plan'"
             )
             row = await cursor.fetchone()
-            count = int(row[0]) if row is not None else 0
+            types = self._types[sql] = tuple(row[0]) if row is not None else ()
+            count = len(types)
             nulls = f"({', '.join(['null'] * count)})" if count else ""
             cursor = await connection.execute(f"explain (format json, verbose) execute queueproof_plan{nulls}".encode())
             shown = await cursor.fetchone()

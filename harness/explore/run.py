@@ -75,6 +75,7 @@ class Explored:
     chance: Chance | None = None
     violation: Violation | None = None
     seconds: float = 0.0
+    violated_after_seconds: float | None = None
 
     @property
     def estimate(self) -> int:
@@ -202,10 +203,12 @@ class Exploration:
                 raise BadInput("the lease cannot be ended by a write: subject.jobs.lease_until is not a plain column")
             started = time.monotonic()
             broken: list[Ran] = []
+            broken_at: list[float] = []
 
             def ran(done: Ran) -> bool:
                 if done.ending.findings:
                     broken.append(done)
+                    broken_at.append(time.monotonic())
                 return not broken
 
             explorer = Explorer(stage, reduce=self._options.reduce)
@@ -223,7 +226,8 @@ class Exploration:
             for sentence in stage.left_out:
                 self._left_out[sentence] = None
             if broken:
-                shrinker = Shrinker(stage, broken[0].ending.findings[0], within_seconds=SHRINK_SECONDS)
+                explored.violated_after_seconds = broken_at[0] - began
+                shrinker = Shrinker(stage, within_seconds=SHRINK_SECONDS)
                 smallest = await shrinker.shrink(broken[0])
                 explored.violation = self._violation(stage, smallest, told(broken[0].schedule))
         explored.seconds = time.monotonic() - began

@@ -9,6 +9,9 @@ from harness.explore.workers import Made
 
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(\d+)", re.DOTALL)
 
+_ID = re.compile(r"[^\s',{}]+")
+_LIST_OF_IDS = re.compile(r"'?\{?[^\s',{}]+(?:,[^\s',{}]+)*\}?'?")
+
 
 class NotPlainSql(Exception):
     """Why there is no spec."""
@@ -63,7 +66,9 @@ def _statement(subject: Subject, made: Made, ids: dict[str, str], jobs: dict[str
         if match[1] is None:
             return match[0]
         value = values[int(match[1]) - 1]
-        return "null" if value is None else _quoted(ids.get(value, value))
+        return (
+            _ID.sub(lambda each: ids.get(each[0], each[0]), value) if _LIST_OF_IDS.fullmatch(value.strip()) else value
+        )
 
     text = _PARAMETER.sub(fill, made.statement).strip()
     if "}" in text and not re.search(r"'\{[^']*\}'", text):

@@ -22,7 +22,7 @@ from harness.contracts.point import Point
 from harness.contracts.problem import EnvironmentFailed, SubjectFailed
 from harness.contracts.subject import State, Subject
 from harness.explore.footprint import EVERYTHING, Footprint, footprint
-from harness.explore.gate import Standing, SteppedSink, WireGate, ends_transaction
+from harness.explore.gate import Standing, SteppedSink, Value, WireGate, begins_transaction, ends_transaction
 from harness.explore.plans import Plans
 from harness.explore.reset import Reset, query
 from harness.explore.schedule import Kind, Move
@@ -120,7 +120,7 @@ class Actor:
         return self.worker.number
 
 
-Values = tuple[str | None, ...] | None
+Values = tuple[Value, ...] | None
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Made:
     move: Move
     what: str
     statement: str = ""
-    parameters: Values = ()  # as text; None: they are in a form that cannot be read
+    parameters: tuple[str, ...] | None = ()  # as SQL literals; None: they are in a form that cannot be read
     first: int = 0
     last: int = 0
 
@@ -320,7 +320,9 @@ class WorkerStage:
                     actor.dead, actor.busy = True, False
                     continue
                 standing = self._standing(actor)
-                actor.busy = standing is None or self._has_more_to_say(actor, standing)
+                actor.busy = (
+                    standing is None or self._begins_work(actor, standing) or self._has_more_to_say(actor, standing)
+                )
                 if not actor.busy:
                     unblocked = unblocked and not actor.blocked
                     actor.blocked = False
@@ -337,6 +339,14 @@ class WorkerStage:
             await self._ask_who_is_blocked(moving)
             if time.monotonic() > deadline:
                 self._complain(moving, within_seconds)
+
+    def _begins_work(self, actor: Actor, standing: Standing) -> bool:
+        """Whether a worker begins a transaction that is no look for jobs: that is no step of its own, and passes."""
+        if not self._main or self._is_poll(actor, standing) or not begins_transaction(standing.fingerprint):
+            return False
+        assert standing.session is not None
+        actor.gate.pass_on(standing.session)
+        return True
 
     def _has_more_to_say(self, actor: Actor, standing: Standing) -> bool:
         """Whether a worker that looks for jobs again, with one in hand, is still to say what it does with that one.
@@ -400,7 +410,7 @@ class WorkerStage:
                 break
         self._polls = set(seen)
         await self._enqueue(["learn-1"])
-        last = ""
+        head = ""
         for _ in range(MOST_STEPS):
             standing = self._standing(first)
             if standing is None:
@@ -410,14 +420,14 @@ class WorkerStage:
             before = first.moved
             poll = self._is_poll(first, standing)
             if not poll and not self._main:
-                self._main = last
+                self._main = head
             if poll and self._main and not first.in_hand:
                 break
-            if poll and not ends_transaction(standing.fingerprint):
-                last = standing.fingerprint
+            if poll and not ends_transaction(standing.fingerprint) and not _in_transaction(first):
+                head = standing.fingerprint
             await self._go(first, standing)
             if first.moved > before and not self._main:
-                self._main = last
+                self._main = head
         if not self._main:
             raise SubjectFailed(
                 f"worker 1 of {self.subject.name} did not take the one job there was within {MOST_STEPS} requests"
@@ -497,7 +507,7 @@ class WorkerStage:
                 if await self._help_others(actor):
                     continue
                 break
-            if self._is_poll(actor, standing) and not actor.in_hand:
+            if self._is_poll(actor, standing) and not actor.in_hand and not _in_transaction(actor):
                 self._let_renewals_go(actor)
                 return
             await self._go(actor, standing)
@@ -640,16 +650,17 @@ class WorkerStage:
         patience = time.monotonic() + self._patience_seconds()
         shown: Standing | None = None
         values: Values = ()
+        has_looked = False
         while True:
             standing = self._standing(actor)
             if standing is None or not self._is_poll(actor, standing) or actor.moved > before:
                 break
             looked = standing.fingerprint == self._main
-            if looked and shown is not None:
+            if looked and has_looked:
                 await asyncio.sleep(
                     SPARING_SECONDS
                 )  # only to spare the machine: the worker looks for ended leases by its own clock
-            shown = standing if shown is None or looked else shown
+            shown = standing if shown is None or not ends_transaction(standing.fingerprint) else shown
             said = standing.values()
             values = said if shown is standing else values
             if standing.view is not None:
@@ -658,9 +669,8 @@ class WorkerStage:
             touched |= self._touched(standing, moved=actor.moved > before)
             if actor.moved > before:
                 shown, values = standing, said
-            following = self._standing(actor)
-            closing = following is not None and ends_transaction(following.fingerprint)
-            if looked and not closing and not (self._overdue() and time.monotonic() < patience):
+            has_looked = has_looked or looked
+            if has_looked and not _in_transaction(actor) and not (self._overdue() and time.monotonic() < patience):
                 break
         assert shown is not None
         following = self._standing(actor)
@@ -684,7 +694,7 @@ class WorkerStage:
                 move,
                 what or (view.fingerprint if view else ""),
                 view.sql if view else "",
-                values,
+                self._plans.literals(view.sql, values) if view else (),
                 first,
                 len(self.lab.recorder.entries),
             )
@@ -788,6 +798,10 @@ class WorkerStage:
         findings = tuple(dict.fromkeys(finding.invariant for finding in judged.findings))
         undecided = "" if findings or judged.verdict.value in {"pass", "not applicable"} else judged.reason
         return Ending(findings, undecided, Played(story, judged, tuple(self._made), entries))
+
+
+def _in_transaction(actor: Actor) -> bool:
+    return any(session.open and session.status in {"T", "E"} for session in actor.worker.sessions)
 
 
 def _renews(standing: Standing) -> bool:
