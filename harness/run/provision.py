@@ -44,7 +44,7 @@ class Site:
     @contextlib.asynccontextmanager
     async def ground(self, play: str, book: StatementBook, learned: frozenset[str]) -> AsyncIterator[Ground]:
         """A database of the play's own. Where none can be made, the one that was lent is emptied and prepared anew."""
-        folder = self.folder / play.replace(":", "-")
+        folder = self.folder / "logs" / play.replace(":", "-")
         folder.mkdir(parents=True, exist_ok=True)
         name = play.replace(":", "_")
         template = TEMPLATE if self.cluster.can_create_databases else None

@@ -27,7 +27,7 @@ async def stage(site: Site, scenario: Scenario, server: ServerOption) -> AsyncIt
     if scenario.hurts is None or not site.cluster.may_be_hurt:
         yield site
         return
-    folder = site.folder / f"{scenario.name}-server"
+    folder = site.folder / "logs" / f"{scenario.name}-server"
     folder.mkdir(exist_ok=True)
     async with open_cluster(server, site.watchdog, folder, clock=scenario.hurts == "clock") as cluster:
         subject = with_lease(site.subject, scenario.lease_seconds) if cluster.clock is not None else site.subject
