@@ -28,7 +28,7 @@ async def stage(site: Site, scenario: Scenario, server: ServerOption) -> AsyncIt
         yield site
         return
     folder = site.folder / "logs" / f"{scenario.name}-server"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     async with open_cluster(server, site.watchdog, folder, clock=scenario.hurts == "clock") as cluster:
         subject = with_lease(site.subject, scenario.lease_seconds) if cluster.clock is not None else site.subject
         yield await open_site(subject, cluster, site.watchdog, folder, exclusive=True)
