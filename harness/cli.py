@@ -317,7 +317,9 @@ def explore(
     polls: Annotated[int | None, typer.Option(min=0, max=9, help="Looks per worker that bring nothing.")] = None,
     budget: Annotated[str, typer.Option(help="How long to explore, such as 60s.", metavar="TIME")] = "60s",
     replay: Annotated[str, typer.Option(help="Run one schedule, such as w1w2w1w2.", metavar="SCHEDULE")] = "",
-    spec: Annotated[Path | None, typer.Option(help="Write a counterexample for isolationtester.", metavar="FILE")] = None,
+    spec: Annotated[
+        Path | None, typer.Option(help="Write a counterexample for isolationtester.", metavar="FILE")
+    ] = None,
     server: Server = "embedded",
     pg: Pg = None,
     seed: Seed = None,
@@ -342,9 +344,7 @@ def explore(
     loaded = _subject(subject)
     folder = kept.new_run(runs, number)
     argument = str(subject) if subject is not None else None
-    report = _run(
-        run_exploration(loaded, argument, option, folder, options, _say, allow_existing=allow_existing)
-    )
+    report = _run(run_exploration(loaded, argument, option, folder, options, _say, allow_existing=allow_existing))
     print(json.dumps(as_data(report), indent=2, ensure_ascii=False) if as_json else as_text(report))
     if spec is not None:
         _write_spec(spec, report.counterexample)
@@ -616,6 +616,46 @@ def load(
     sys.stdout.flush()
     _say(f"reports are in {folder}/")
     return EXIT_OF[Verdict(document.verdict)]
+
+
+@app.command(epilog=f"Example: queueproof quote offers.toml --size .queueproof/runs/latest --gate GATE_RUN\n\n{EXITS}")
+def quote(
+    quotes: Annotated[Path, typer.Argument(metavar="QUOTES.toml", help="The offers.")],
+    size_run: Annotated[
+        Path, typer.Option("--size", help="The load run whose thresholds they are held to.", metavar="RUN")
+    ],
+    gate_run: Annotated[
+        Path | None, typer.Option("--gate", help="A passing gate of the same subject.", metavar="RUN")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="A folder for quotes.csv and the report.", metavar="FOLDER")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print every price as CSV.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Price several offers at equal thresholds: exit code 1 when none has shown that it meets them all."""
+    from harness.load.quoting import quote as price_offers
+    from harness.run import keep as kept
+    from reports import as_text, discover
+
+    quoted = price_offers(quotes, size_run, gate_run)
+    if output is not None:
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EnvironmentFailed(f"cannot make {output}: {error.strerror}") from error
+        kept.write(output, "quotes.csv", quoted.csv)
+        for face in discover().values():
+            kept.write(output, face.FILENAME, face.render(quoted.document))
+        _say(f"quotes.csv and reports are in {output}/")
+    if as_csv:
+        sys.stdout.buffer.write(quoted.csv)
+    elif as_json:
+        sys.stdout.buffer.write(discover()["json"].render(quoted.document))
+    else:
+        sys.stdout.buffer.write(as_text.tables(quoted.document))
+    sys.stdout.flush()
+    return HELD if quoted.any_meets else BROKEN
 
 
 @app.command(name="list")

@@ -171,6 +171,9 @@ class LoadDoc(msgspec.Struct, frozen=True, omit_defaults=True):
     advice: tuple[AdviceDoc, ...] = ()
     tables: tuple[TableDoc, ...] = ()
     bottleneck: str = ""
+    demand: dict[
+        str, float
+    ] = {}  # in real time: arrival_per_second, outage_seconds, recovery_seconds, attempts_per_job
 
 
 class ServerDoc(msgspec.Struct, frozen=True, omit_defaults=True):

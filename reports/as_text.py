@@ -35,6 +35,14 @@ def render(document: Document, *, colour: bool = False, width: int | None = None
     return ("\n".join(_report(document, colour=colour, width=wide)) + "\n").encode()
 
 
+def tables(document: Document) -> bytes:
+    """Only the tables of a document, and what is advised."""
+    lines = [line for table in document.tables for line in (*_table(table), "")]
+    if document.load is not None:
+        lines += [words.told(one.text) for one in document.load.advice if one.topic in ("more machines", "which offer")]
+    return ("\n".join(lines) + "\n").encode()
+
+
 def _report(document: Document, *, colour: bool, width: int | None) -> Iterator[str]:
     subject, server = document.subject, document.server
     about = f"{words.legible(subject.name)}, {words.legible(subject.guarantee)}"

@@ -73,7 +73,7 @@ class Slope:
 class Analysis:
     """The answers."""
 
-    drained_seconds: float | None  # from the order to start again until nothing due is unstarted
+    drained_seconds: float | None  # from the order to start again until no more is unstarted than usual
     current_seconds: float | None  # until everything is back within the steady phase's values
     start_up_seconds: float | None  # until the first call came
     backlog_jobs: int  # at the first call
@@ -106,17 +106,18 @@ def analyse(run: Measured) -> Analysis:
     after = [attempt.called for attempt in run.attempts if attempt.called >= recovery]
     first = min(after, default=None)
     starts = run.starts
-    drained = _drained_at(run.dues, starts, recovery if first is None else first, phases.ended)
+    drained = _drained_at(run.dues, starts, recovery if first is None else first, phases.ended, run.steady.usual)
     drained_seconds = None if drained is None else drained - recovery
     end = phases.ended if drained is None else drained
     began = recovery if first is None else first
     backlog = int(np.count_nonzero((run.dues <= began) & (starts >= began)))
     rates = _rates(run, began, end)
     nominal, nominal_band = _nominal(run)
-    realised = drain(Fraction(backlog), _exact(run.plan.slots / rates.work_seconds), _exact(rates.arrival_per_second))
+    to_drain = Fraction(max(backlog - run.steady.usual, 0))
+    realised = drain(to_drain, _exact(run.plan.slots / rates.work_seconds), _exact(rates.arrival_per_second))
     limited = _limited(run, rates)
     if limited is not None and limited < run.plan.slots / rates.work_seconds:
-        realised = drain(Fraction(backlog), _exact(limited), _exact(rates.arrival_per_second))
+        realised = drain(to_drain, _exact(limited), _exact(rates.arrival_per_second))
     band = None
     if backlog >= run.plan.slots:
         # The backlog is known here, so only the luck after recovery is left in the band.
@@ -147,16 +148,13 @@ def _exact(value: float) -> Fraction:
     return Fraction(value).limit_denominator(10**9)
 
 
-def _drained_at(dues: Times, starts: Times, after: float, ended: float) -> float | None:
-    """The first instant from ``after`` on at which every due job has been started; None: not within the run."""
-    count = int(np.searchsorted(dues, ended, side="right"))
-    latest = np.maximum.accumulate(starts[:count])
-    following = np.append(dues[1:count], ended)
-    instants = np.maximum(latest, after)
-    drained = np.flatnonzero((instants < following) & (dues[:count] >= 0) & (following > after))
-    if not len(drained):
-        return None
-    return float(instants[drained[0]])
+def _drained_at(dues: Times, starts: Times, after: float, ended: float, most: int) -> float | None:
+    """The first instant from ``after`` on at which at most ``most`` due jobs are unstarted; None: not before ``ended``."""
+    arrived, begun = np.sort(dues[dues <= ended]), np.sort(starts[starts <= ended])
+    instants = np.concatenate([[after], begun[begun > after]])  # the count falls only when one starts
+    unstarted = np.searchsorted(arrived, instants, side="right") - np.searchsorted(begun, instants, side="right")
+    drained = np.flatnonzero(unstarted <= most)
+    return float(instants[drained[0]]) if len(drained) else None
 
 
 def _rates(run: Measured, began: float, end: float) -> Rates:
@@ -257,7 +255,8 @@ def _replay(run: Measured, began: float, drained: float | None, rates: Rates) ->
         )
     )
     measured = None if drained is None else drained - began
-    return Replay(path, measured, path.drain_seconds(), sampling_seconds=run.scaled.service_seconds)
+    again = _drained_at(np.array(path.dues), np.array(path.claims), began, math.inf, run.steady.usual)
+    return Replay(path, measured, None if again is None else again - began, run.scaled.service_seconds)
 
 
 def _first_attempts(path: Path) -> Path:

@@ -130,6 +130,12 @@ def load_part(loaded: Loaded, subject: Subject, *, gate_passed: bool) -> LoadDoc
             *advice(shown, traffic, gate_passed=gate_passed, bottleneck=bottleneck),
         ),
         bottleneck=bottleneck,
+        demand={
+            "arrival_per_second": demand.arrival_per_second,
+            "outage_seconds": demand.outage_seconds,
+            "recovery_seconds": demand.recovery_seconds,
+            "attempts_per_job": round(found.rates.attempts_per_job, 6),
+        },
     )
 
 
@@ -180,7 +186,10 @@ def _phases(run: Measured) -> Iterator[PhaseDoc]:
 
 def _estimates(run: Measured, found: Analysis) -> Iterator[EstimateDoc]:
     yield _estimate(
-        "measured", found.drained_seconds, "from the order to start again until nothing due is unstarted", run
+        "measured",
+        found.drained_seconds,
+        "from the order to start again until no more jobs are due and unstarted than in the steady phase",
+        run,
     )
     yield _estimate(
         "current again",

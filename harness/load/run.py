@@ -93,6 +93,7 @@ class LoadOptions:
 class Steady:
     """What the queue is like when nothing is wrong: the limits within which it counts as current."""
 
+    usual: int  # unstarted, the median: claims take a moment, so it need not be zero
     unstarted: float
     oldest_unstarted_age: float
     oldest_unfinished_age: float
@@ -122,6 +123,7 @@ class Measured:
     phases: Phases
     steady: Steady
     held_seconds: float  # how long it had to be current
+    stuck_seconds: float  # at the head for so long: it does not move
     dues: Times
     attempts: tuple[Attempt, ...]
     starts: Times
@@ -382,6 +384,7 @@ class _Run:
         unfinished = [look.oldest_unfinished_age for look in looks]
         tolerated = WINDOW_SERVICES * self.work_seconds + floor
         return Steady(
+            usual=int(np.median([look.unstarted for look in looks])),
             unstarted=max(float(max(look.unstarted for look in looks)), 1.0),
             oldest_unstarted_age=given or (max(*ages, floor) if moves else tolerated),
             oldest_unfinished_age=max(given or 0.0, (max(*unfinished, floor) if moves else tolerated)),
@@ -432,6 +435,10 @@ class _Run:
             whole = min(whole, self.scaled.time(self.plan.at_most_seconds) + 3 * EXTRA_SECONDS)
         return whole
 
+    def stuck_seconds(self) -> float:
+        """A job that is at the head for so long, while others pass it, does not move."""
+        return max(3 * self.held_seconds(), STUCK_WATCH_SECONDS)
+
     async def _recover(self) -> None:
         """Until current for the whole window; not for ever."""
         began, held = self.phases.recovery_began, self.held_seconds()
@@ -440,19 +447,23 @@ class _Run:
         if self.plan.at_most_seconds is not None:
             deadline = min(deadline, self.scaled.time(self.plan.at_most_seconds))
         current_since: float | None = None
-        caught_up_since: float | None = None
+        caught_up_since: float | None = None  # with the same job at the head ever since
+        oldest: int | None = None
 
         def over(look: Look) -> bool:
-            nonlocal current_since, caught_up_since
+            nonlocal current_since, caught_up_since, oldest
             caught_up = look.unstarted <= self.steady.unstarted and look.at > began + TICK_SECONDS
-            caught_up_since = (caught_up_since or look.at) if caught_up else None
+            if not caught_up or look.oldest_unfinished != oldest:
+                caught_up_since, oldest = None, look.oldest_unfinished
+            if caught_up and oldest is not None:
+                caught_up_since = caught_up_since or look.at
             current = caught_up and self._is_current(look)
             current_since = (current_since or look.at) if current else None
             if current_since is not None and look.at - current_since >= held:
                 self.phases.current_at = current_since
                 return True
             # Throughput is back, but something at the head does not move: no need to watch it for ever.
-            stuck = caught_up_since is not None and look.at - caught_up_since >= max(3 * held, STUCK_WATCH_SECONDS)
+            stuck = caught_up_since is not None and look.at - caught_up_since >= self.stuck_seconds()
             return stuck or look.at >= deadline
 
         await self._until(over, within=patience + held + EXTRA_SECONDS)
@@ -564,6 +575,7 @@ class _Run:
             phases=self.phases,
             steady=self.steady,
             held_seconds=self.held_seconds(),
+            stuck_seconds=self.stuck_seconds(),
             dues=self.trace.dues,
             attempts=tuple(self.trace.attempts),
             starts=self.trace.first_starts(),

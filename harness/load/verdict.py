@@ -162,11 +162,12 @@ def _oldest_moves(run: Measured) -> Part:
     steady = [look for look in run.looks if run.phases.steady_began <= look.at <= run.phases.outage_began]
     rate = (steady[-1].done - steady[0].done) / max(steady[-1].at - steady[0].at, 1e-9) if steady else 0.0
     age = None if oldest is None else last.at - float(run.dues[oldest])
-    if last.unstarted > run.steady.unstarted + 1 and run.steady.moves:
+    late = [look.unstarted for look in run.looks if look.at >= run.phases.ended - run.stuck_seconds]
+    if min(late) > run.steady.unstarted and run.steady.moves:
         return _part(
             "oldest_job_moves", Verdict.NOT_APPLICABLE, "there is still a backlog, and the oldest job is a part of it"
         )
-    if age is not None and age > limit:
+    if age is not None and age > limit and _at_the_head(run, oldest):
         return _part(
             "oldest_job_moves",
             Verdict.FAIL,
@@ -179,6 +180,14 @@ def _oldest_moves(run: Measured) -> Part:
         "no job is left unfinished"
         if age is None
         else f"the oldest unfinished job was due {max(age, 0):.2f} s before the end",
+    )
+
+
+def _at_the_head(run: Measured, job: int | None) -> bool:
+    """Whether it was the oldest unfinished one for long."""
+    late = [look for look in run.looks if look.at >= run.phases.ended - run.stuck_seconds]
+    return late[-1].at - late[0].at >= run.stuck_seconds * 0.8 and all(
+        look.oldest_unfinished is not None and (job is None or look.oldest_unfinished <= job) for look in late
     )
 
 

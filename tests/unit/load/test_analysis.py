@@ -1,0 +1,86 @@
+"""The analysis on runs whose truth is known: drain, overhead, terms, replay, slope."""
+
+import numpy as np
+import pytest
+
+from harness.load.analysis import _drained_at, analyse
+
+
+def test_the_measured_drain_is_the_simulated_one(imagine):
+    found = analyse(imagine())
+    assert found.start_up_seconds == pytest.approx(0.8, abs=0.05)
+    assert found.drained_seconds == pytest.approx(found.predicted_seconds, rel=0.1)
+    assert found.killed > 0
+    assert found.current_seconds > found.drained_seconds
+
+
+@pytest.mark.parametrize("overhead", [0.001, 0.004, 0.012])
+def test_the_overhead_is_found_from_the_beginning_of_the_drain(imagine, overhead):
+    found = analyse(imagine(overhead=overhead))
+    assert found.rates.overhead_seconds == pytest.approx(overhead, abs=0.0015)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_replay_explains_a_sound_run_whatever_its_luck(imagine, seed):
+    replay = analyse(imagine(seed=seed)).replay
+    assert replay.explained
+    assert abs(replay.residual) < 0.02
+
+
+def test_a_system_that_becomes_slower_than_its_parts_is_seen_by_the_replay(imagine):
+    slow = imagine(overhead=0.002)
+    middle = slow.phases.recovery_began + 0.4 * analyse(slow).drained_seconds
+    # From the middle on the same calls are held as long, and each comes later: somebody waits between them.
+    late = np.maximum(slow.starts - middle, 0) * 0.25
+    attempts = tuple(
+        type(each)(
+            each.job,
+            1,
+            each.called + late[each.job],
+            each.served + late[each.job],
+            each.ended + late[each.job],
+            each.status,
+        )
+        if each.answered and np.isfinite(late[each.job])
+        else each
+        for each in slow.attempts
+    )
+    changed = type(slow)(
+        **{**vars(slow), "attempts": attempts, "starts": slow.starts + np.where(np.isfinite(late), late, 0)}
+    )
+    replay = analyse(changed).replay
+    assert replay.residual is None or replay.residual > 0.02
+
+
+def test_terms_add_up_to_the_difference(imagine):
+    run = imagine()
+    found = analyse(run)
+    assert float(found.nominal.seconds) + sum(term.seconds for term in found.terms) == pytest.approx(
+        found.drained_seconds
+    )
+    by_name = {term.name: term.seconds for term in found.terms}
+    assert by_name["start-up"] == pytest.approx(0.8, abs=0.05)
+    assert by_name["overhead"] > 0
+    assert [term.name for term in found.terms][-1] == "chance and the rest"
+
+
+def test_a_queue_without_net_drain_never_drains(imagine):
+    found = analyse(imagine({"slots": "9"}, extra=0))
+    assert found.nominal.never
+    assert found.drained_seconds is None
+    assert found.slope.falls is not True
+    assert found.terms == ()
+
+
+def test_drained_counts_what_is_due_and_unstarted():
+    dues, starts = np.array([0.0, 1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.5, 9.5])
+    assert _drained_at(dues, starts, 4.0, 10.0, 0) == 7.5
+    assert _drained_at(dues, starts, 4.0, 10.0, 1) == 6.0
+    assert _drained_at(dues, starts, 8.0, 10.0, 0) == 8.0
+    assert _drained_at(dues, np.full(4, np.inf), 4.0, 10.0, 0) is None
+
+
+def test_the_wait_at_recovery_is_the_number_that_people_mistake_for_the_drain(imagine):
+    found = analyse(imagine(start_up=0.0, overhead=0.0))
+    assert found.wait_at_recovery_seconds == pytest.approx(7.2, abs=1)
+    assert found.drained_seconds == pytest.approx(18, abs=4.5)
