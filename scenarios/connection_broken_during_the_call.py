@@ -42,3 +42,4 @@ async def connection_broken_during_the_call(lab: Lab) -> None:
     await lab.watch_for((lab.subject.lease_seconds or 2.0) / 2, "whether the second worker takes the job")
     await first.release(Point.CALLED)
     await lab.drained()
+    await lab.stays_quiet()

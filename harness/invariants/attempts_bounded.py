@@ -1,7 +1,7 @@
 """A job is not started more often than the subject allows; one that kills its worker every time ends.
 
 Rule: Q12, Q13. A start is a grant under which a call was made, or whose holder died holding it. A grant that its holder gave
-back (release) costs nothing, and an operator's requeue counts anew. Judged where max_attempts is declared. Source: bug zoo
+back without a call, or because it was told to stop, costs nothing, and an operator's requeue counts anew. Judged where max_attempts is declared. Source: bug zoo
 B48 and its I6.
 """
 
@@ -47,10 +47,13 @@ def _requeued(job: Job, index: int) -> bool:
 def _started(story: Story, job: Job, index: int) -> bool:
     grant = job.grants[index]
     span = [job.transitions[place] for place in job.span(index)]
-    if any(t.same_holder(grant) and t.change == "release" for t in span):
+    released = next((t for t in span if t.same_holder(grant) and t.change == "release"), None)
+    if released is not None and any(seen.n < released.began for seen in story.worker(grant.worker).signals):
         return False
     if any(call.grant == index for call in job.calls):
         return True
+    if released is not None:
+        return False
     wrote = any(t.same_holder(grant) and t.change in {"complete", "fail"} for t in span)
     lives = story.worker(grant.worker).incarnations
     died = any(life.fell is not None and grant.incarnation in {0, life.number} for life in lives)

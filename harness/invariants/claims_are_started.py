@@ -70,11 +70,14 @@ def _idle_looks(story: Story) -> dict[int, list[int]]:
     for call in story.calls.values():
         end = call.answered if call.answered is not None else story.entries[-1].n
         busy.setdefault(call.worker, []).append((call.n, end))
+    # A number in a claim may look like a job's id, so that the attempt is told with that job.
+    attempts = {attempt.n: attempt.event for attempt in story.unnamed}
+    attempts |= {attempt.n: attempt.event for job in story.jobs.values() for attempt in job.attempts}
     looks: dict[int, list[int]] = {}
-    for attempt in story.unnamed:
-        event = attempt.event
-        if "claim" not in event.changes or attempt.moved or event.sqlstate is not None:
+    for n in sorted(attempts):
+        event = attempts[n]
+        if "claim" not in event.changes or event.moved or event.sqlstate is not None:
             continue
-        if not any(since < attempt.n < end for since, end in busy.get(event.worker, ())):
-            looks.setdefault(event.worker, []).append(attempt.n)
+        if not any(since < n < end for since, end in busy.get(event.worker, ())):
+            looks.setdefault(event.worker, []).append(n)
     return looks

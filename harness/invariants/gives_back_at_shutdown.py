@@ -44,7 +44,8 @@ def _kept(story: Story, job: Job, life: Incarnation, asked: int) -> Iterator[Fin
         mine = grant.worker == life.worker and grant.incarnation in {0, life.number}
         if not mine or grant.known_by > asked or any(call.grant == index for call in job.calls):
             continue
-        if any(job.transitions[place].change not in {"renew", "other"} for place in job.span(index)):
+        ended = [t for place in job.span(index) if (t := job.transitions[place]).change not in {"renew", "other"}]
+        if any(t.began < (life.exited or 0) or t.same_holder(grant) for t in ended):
             continue
         after = job.grants[index + 1] if index + 1 < len(job.grants) else None
         if after is not None and after.began < (life.exited or 0):

@@ -1,9 +1,9 @@
 """Every acknowledged job ends, once it has been given its time with an idle worker.
 
 Rule: DESIGN "Judging", lost and stuck: done, dead, paused and reconcile count as ended; the bound is takeover_within, given
-with an idle slot (a ``Waited`` entry that was not met). A stall of the machine above half the slack makes the bound
-inconclusive, as does time that was not given. "never" is judged as stated: a job that its dead or stopped holder keeps is
-then no finding. Source: Q11, Q16, V2, V10, bug zoo B39-B41.
+with an idle slot (a ``Waited`` entry that was not met), or after every worker had ended by itself, unasked. A stall of the
+machine above half the slack makes the bound inconclusive, as does time that was not given. "never" is judged as stated: a
+job that its dead or stopped holder keeps is then no finding. Source: Q11, Q16, V2, V10, bug zoo B39-B41.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,11 @@ def _unended(story: Story, job: Job, row: Row) -> Iterator[Finding | Unknown]:
     bound = story.subject.takeover_within_seconds
     if bound is None and row.state == "running" and _holder_is_gone(story, job):
         return
-    waits = [wait for wait in story.waits if not wait.what.met and wait.what.idle_workers > 0]
+    waits = [
+        wait
+        for wait in story.waits
+        if not wait.what.met and (wait.what.idle_workers > 0 or _all_have_left(story, wait.n))
+    ]
     enough = [wait for wait in waits if wait.what.seconds >= (bound or 0)]
     if not enough:
         given = max((wait.what.seconds for wait in waits), default=None)
@@ -83,6 +87,10 @@ def _unended(story: Story, job: Job, row: Row) -> Iterator[Finding | Unknown]:
     yield _stuck(story, job, row, wait)
 
 
+def _hands(wait: Waited) -> str:
+    return f"{wait.idle_workers} idle worker(s)" if wait.idle_workers else "workers that had all left by themselves"
+
+
 def _stuck(story: Story, job: Job, row: Row, wait: Seen[Waited]) -> Finding:
     holder = job.grants[-1] if job.grants else None
     held = (
@@ -93,11 +101,22 @@ def _stuck(story: Story, job: Job, row: Row, wait: Seen[Waited]) -> Finding:
     livelock = f"; it was granted {len(job.grants)} times, a livelock" if len(job.grants) >= LIVELOCK_GRANTS else ""
     sentence = (
         f"job {job.key!r} had to end, because its enqueue was acknowledged at {story.clock(job.enqueued[0].n)} and"
-        f" {wait.what.seconds:g} s were given with {wait.what.idle_workers} idle worker(s); however, it is still {row.state}"
+        f" {wait.what.seconds:g} s were given with {_hands(wait.what)}; however, it is still {row.state}"
         f"{held}{livelock}"
     )
     shown = [job.enqueued[0].n, *([holder.n] if holder else []), wait.n, *([job.final.n] if job.final else [])]
     return Finding(NAME, sentence, tuple(shown), job.key, (holder.worker,) if holder else ())
+
+
+def _all_have_left(story: Story, n: int) -> bool:
+    """Whether every worker had ended by itself, unasked: a queue whose workers leave has no idle one left to give."""
+    if story.subject.restarts != "never" or not story.workers:
+        return False
+    lives = [(worker, worker.incarnations[-1]) for worker in story.workers.values() if worker.incarnations]
+    return bool(lives) and all(
+        life.exited is not None and life.exited < n and life.killed is None and not worker.signals
+        for worker, life in lives
+    )
 
 
 def _holder_is_gone(story: Story, job: Job) -> bool:

@@ -554,3 +554,56 @@ def test_a_job_that_may_wait_for_its_group_was_not_passed_over(group: str | None
     h.claim(1, "first")
     h.run(2, "other", "second")
     assert kinds(claim_order, h) == expected
+
+
+@pytest.mark.parametrize(
+    ("restarts", "asked", "expected"),
+    [("never", False, ["Finding"]), ("never", True, ["Unknown"]), ("always", False, ["Unknown"])],
+)
+def test_a_queue_whose_workers_all_leave_unasked_loses_its_jobs(
+    restarts: str, asked: bool, expected: list[str]
+) -> None:
+    h = working(restarts=restarts)
+    for worker in (1, 2):
+        if asked:
+            h.signal(worker, "SIGTERM")
+        h.exits(worker, 1)
+    h.waited(6, met=False, idle=0)
+    h.end()
+    assert kinds(no_lost_job, h) == expected
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(False, ["Finding"]), (True, [])])
+def test_what_is_put_back_after_a_call_was_a_start_unless_the_worker_was_told_to_stop(
+    asked: bool, expected: list[str]
+) -> None:
+    h = working(max_attempts=1)
+    for _ in range(2):
+        h.claim(1, "a")
+        h.call(1, "a", 503)
+        if asked:
+            h.signal(1, "SIGTERM")
+        h.release(1, "a")
+    assert kinds(attempts_bounded, h) == expected
+
+
+def test_a_rescue_after_the_exit_does_not_excuse_what_was_kept() -> None:
+    h = working()
+    h.claim(1, "a")
+    h.signal(1, "SIGTERM")
+    h.exits(1)
+    h.wait(2500)
+    h.release(2, "a")
+    h.run(2, "a")
+    h.end()
+    assert kinds(gives_back_at_shutdown, h) == ["Finding"]
+
+
+def test_a_look_that_seems_to_name_a_job_is_a_look() -> None:
+    h = working()
+    h.claim(1, "a")
+    for _ in range(4):
+        h.say(Attempted(h.session(1), 1, h.pid(1), ("claim",), "update jobs ... limit ?", 0, jobs=("id-a",)))
+    h.wait(5000)
+    h.claim(2, "a")
+    assert kinds(claims_are_started, h) == ["Finding"]

@@ -1,4 +1,4 @@
-"""Looks, then listens, then sleeps until it is told."""
+"""Looks, then listens, then sleeps until it is told, or for long."""
 
 import os
 import select
@@ -12,6 +12,7 @@ import psycopg
 
 NAME = os.environ["QUEUEPROOF_WORKER"]
 LEASE, BEAT = (float(os.environ[name]) for name in ("LEASE", "BEAT"))
+SELDOM_SECONDS = 16
 CLAIM = """
 update task
 set state = 'running', worker = %(name)s, version = version + 1, attempts = attempts + 1,
@@ -68,6 +69,6 @@ with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
             del held[job]
             continue
         connection.execute("listen work")
-        select.select([connection.fileno()], [], [])
+        select.select([connection.fileno()], [], [], SELDOM_SECONDS)
         for _ in connection.notifies(timeout=0.01):
             pass

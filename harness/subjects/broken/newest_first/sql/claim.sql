@@ -8,11 +8,15 @@ with candidate as materialized (
     select id, state
     from queue_job
     where state in ('pending', 'retry') and tenant is null and run_at <= now() and kind = any (%(kinds)s::text[])
-        and (group_key is null or not exists (
-            select from queue_job as before
-            where before.group_key = queue_job.group_key
-                and before.state in ('pending', 'retry', 'running', 'paused', 'reconcile')
-                and (before.id < queue_job.id or before.state = 'running')
+        and (group_key is null or (
+            group_key not in (select busy.group_key from queue_job as busy where busy.state = 'running' and busy.group_key is not null)
+            and id = (
+                select head.id
+                from queue_job as head
+                where head.group_key = queue_job.group_key and head.state in ('pending', 'retry', 'running', 'paused', 'reconcile')
+                order by head.id + 0
+                limit 1
+            )
         ))
     order by id desc
     limit 1 /* batch */
