@@ -5,12 +5,13 @@ Standard output is the result, standard error is progress. No traceback reaches 
 
 import asyncio
 import contextlib
+import io
 import os
 import shlex
 import signal
 import sys
 import tomllib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -39,6 +40,15 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from harness.run.version import VERSION
+
+        print(VERSION)
+        raise typer.Exit
+
+
 SubjectArgument = Annotated[
     Path | None,
     typer.Argument(metavar="SUBJECT", help="A folder or a subject.toml; left out, the reference queue."),
@@ -53,30 +63,67 @@ AllowExisting = Annotated[bool, typer.Option(help="Use a database of yours altho
 Runs = Annotated[Path, typer.Option(help="Where .queueproof/ is made.", metavar="FOLDER")]
 
 
+@app.callback()
+def everything(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version, and nothing else.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """What stands before any command."""
+
+
 def main() -> NoReturn:
     """The console script: maps every way out to an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a sign is shown another
+            stream.reconfigure(errors="backslashreplace")
+    _end_by_terminate()
+    try:
+        sys.exit(_main())
+    finally:
+        _let_go_of(sys.stdout)
+
+
+def _end_by_terminate() -> None:
+    """SIGTERM ends us as Ctrl-C does, also while no event loop listens for it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _main() -> int:
     try:
         code = app(standalone_mode=False)
-    except KeyboardInterrupt:
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
         _say("interrupted; everything that was started has been ended")
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
     except typer.Exit as done:
-        sys.exit(done.exit_code)
-    except typer.Abort:
-        sys.exit(INTERRUPTED)
+        return done.exit_code
+    except BrokenPipeError:
+        return FAILED  # whoever read the result has gone; there is nobody to tell
     except Problem as problem:
         for line in str(problem).splitlines():
             _say(line)
-        sys.exit(problem.exit_code)
+        return problem.exit_code
     except Exception as error:  # noqa: BLE001  no traceback reaches a user
-        code = _unexpected(error)
-    sys.exit(code if isinstance(code, int) else HELD)
+        return _unexpected(error)
+    return code if isinstance(code, int) else HELD
+
+
+def _let_go_of(stream: Any) -> None:
+    """Whoever read it may be gone; the interpreter must not stumble over that at its own end."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _unexpected(error: Exception) -> int:
     usage = getattr(error, "exit_code", None)
     if usage == USAGE and hasattr(error, "format_message"):
-        _say(f"{error.format_message()}; see: queueproof --help")
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "queueproof"
+        # Without a command, click's sentence is its whole help.
+        _say(error.format_message() if "\n" in error.format_message() else _usage(error.format_message(), command))
         return USAGE
     if os.environ.get("QUEUEPROOF_TRACEBACK"):
         raise error
@@ -85,6 +132,10 @@ def _unexpected(error: Exception) -> int:
         " Set QUEUEPROOF_TRACEBACK=1 to see where, and report it"
     )
     return FAILED
+
+
+def _usage(sentence: str, command: str) -> str:
+    return f"{sentence.rstrip('.')}; see: {command} --help"
 
 
 def _say(line: str) -> None:
@@ -115,6 +166,7 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+            _end_by_terminate()
 
 
 def _subject(named: Path | None) -> Any:
@@ -129,21 +181,51 @@ def _known(file: Path | None) -> dict[tuple[str, str], str]:
         return {}
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--known {file}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise BadInput(f"--known {file}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"--known {file}: not TOML: {error}") from error
-    entries = tables.get("known", [])
-    wanted = {"scenario", "invariant", "reason"}
     mistakes = [
         f"--known {file}: unknown key {key!r}; only [[known]] tables stand here" for key in tables if key != "known"
     ]
-    for number, entry in enumerate(entries if isinstance(entries, list) else [], 1):
+    entries = tables.get("known", [])
+    if not isinstance(entries, list):
+        mistakes.append(f"--known {file}: known is no list of tables; write [[known]]")
+        entries = []
+    wanted = {"scenario", "invariant", "reason"}
+    accepted: dict[tuple[str, str], str] = {}
+    for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or set(entry) != wanted or not all(isinstance(v, str) for v in entry.values()):
             mistakes.append(f"--known {file}: entry {number} needs exactly scenario, invariant and reason, as text")
+            continue
+        accepted[entry["scenario"], entry["invariant"]] = entry["reason"]
+        mistakes += [
+            f"--known {file}: entry {number}: {stranger}"
+            for stranger in _strangers(entry["scenario"], entry["invariant"])
+        ]
     if mistakes:
         raise BadInput(*mistakes)
-    return {(entry["scenario"], entry["invariant"]): entry["reason"] for entry in entries}
+    return accepted
+
+
+def _strangers(scenario: str, invariant: str) -> list[str]:
+    """What is wrong with the names of an accepted finding; one that names nothing would accept nothing, unseen."""
+    from harness.invariants import discover as discover_invariants
+    from scenarios import discover as discover_scenarios
+
+    invariants = [each.name for each in discover_invariants()]
+    return [
+        f"no {what} is called {name!r}{_near(name, names)}"
+        for what, name, names in (("scenario", scenario, [*discover_scenarios()]), ("invariant", invariant, invariants))
+        if name not in names
+    ]
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, names, n=3)
+    return f"; did you mean {', '.join(near)}?" if near else "; see: queueproof list"
 
 
 @app.command(epilog=f"Example: queueproof gate my-queue/ --only killed --server local\n\n{EXITS}")
@@ -175,6 +257,7 @@ def gate(
     option = parse_server(server, pg)
     accepted = _known(known)
     loaded = _subject(subject)
+    accepted |= _known_of(loaded)
     number = seed if seed is not None else kept.new_seed()
     folder = kept.new_run(runs, number)
     options = GateOptions(
@@ -191,7 +274,7 @@ def gate(
         keep=keep,
         side_by_side=side_by_side,
         allow_existing=allow_existing,
-        known=accepted | _known_of(loaded),
+        known=accepted,
     )
     colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
     listener = Listener(
@@ -211,7 +294,16 @@ def gate(
 
 
 def _known_of(subject: Any) -> dict[tuple[str, str], str]:
-    return {tuple(name.split(":", 1)): reason for name, reason in subject.known.items()}
+    """What the subject itself says is accepted."""
+    accepted: dict[tuple[str, str], str] = {}
+    mistakes: list[str] = []
+    for name, reason in subject.known.items():
+        scenario, _, invariant = name.partition(":")
+        mistakes += [f"subject.known.{name!r}: {stranger}" for stranger in _strangers(scenario, invariant)]
+        accepted[scenario, invariant] = reason
+    if mistakes:
+        raise BadInput(*mistakes)
+    return accepted
 
 
 def _command_line() -> str:
@@ -468,6 +560,7 @@ def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or a file in it.")],
     face: Annotated[str, typer.Option("--as", help="html, json, junit, markdown or text.", metavar="FACE")] = "text",
     output: Annotated[Path | None, typer.Option(help="Write to this file.", metavar="FILE")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --as json.")] = False,
 ) -> int:
     """Render a run's document in another face."""
     import msgspec
@@ -477,6 +570,7 @@ def report(
     from reports import discover
 
     faces = discover()
+    face = "json" if as_json else face
     if face not in faces:
         raise BadInput(f"--as {face!r}: not a face; there are {', '.join(faces)}")
     folder = find_run(run)
@@ -704,9 +798,13 @@ def _first(docstring: str) -> str:
 
 
 @app.command()
-def explain(name: Annotated[str, typer.Argument(help="A scenario, an invariant, or a requirement's id.")]) -> int:
+def explain(
+    name: Annotated[str, typer.Argument(help="A scenario, an invariant, or a requirement's id.")],
+    as_json: Json = False,
+) -> int:
     """Tell what a scenario does, what an invariant judges, or what proves a requirement."""
     import inspect
+    import json
 
     from harness.invariants import discover as discover_invariants
     from harness.run.requirements import proofs, titles
@@ -714,44 +812,52 @@ def explain(name: Annotated[str, typer.Argument(help="A scenario, an invariant, 
 
     scenarios = discover_scenarios()
     invariants = {invariant.name: invariant for invariant in discover_invariants()}
+    told: dict[str, Any]
     if name in scenarios:
         scenario = scenarios[name]
-        print(f"{name}\n\n{inspect.cleandoc(scenario.docstring)}\n")
-        print(f"It serves {', '.join(scenario.serves)}.")
-        print("What must have happened, or it is inconclusive:")
-        for fact in scenario.must_happen:
-            print(f"  {fact.sentence}")
-        print("What must hold:")
-        for invariant in scenario.must_hold:
-            print(f"  {invariant.name}: {invariant.title}")
-        return HELD
-    if name in invariants:
+        told = {
+            "scenario": name,
+            "story": inspect.cleandoc(scenario.docstring),
+            "serves": scenario.serves,
+            "must_happen": [fact.sentence for fact in scenario.must_happen],
+            "must_hold": {invariant.name: invariant.title for invariant in scenario.must_hold},
+        }
+        text = [f"{name}\n\n{told['story']}\n", f"It serves {', '.join(scenario.serves)}."]
+        text += ["What must have happened, or it is inconclusive:", *(f"  {fact}" for fact in told["must_happen"])]
+        text += ["What must hold:", *(f"  {judge}: {title}" for judge, title in told["must_hold"].items())]
+    elif name in invariants:
         invariant = invariants[name]
-        print(f"{name}\n\n{inspect.getdoc(invariant.judge) or invariant.title}\n")
-        print(f"It serves {', '.join(invariant.serves)}. It must catch the broken queue {invariant.broken_queue}.")
-        return HELD
-    if name in titles():
-        print(f"{name}: {titles()[name]}\n")
-        for proof in proofs(scenarios.values())[name] or ("nothing yet",):
-            print(f"  {proof}")
-        return HELD
-    import difflib
-
-    near = difflib.get_close_matches(name, [*scenarios, *invariants, *titles()], n=3)
-    hint = f"; did you mean {', '.join(near)}?" if near else "; see: queueproof list"
-    raise BadInput(f"NAME {name!r}: no scenario, invariant or requirement{hint}")
+        told = {
+            "invariant": name,
+            "judges": inspect.getdoc(invariant.judge) or invariant.title,
+            "serves": invariant.serves,
+            "broken_queue": invariant.broken_queue,
+        }
+        text = [f"{name}\n\n{told['judges']}\n"]
+        text += [f"It serves {', '.join(invariant.serves)}. It must catch the broken queue {invariant.broken_queue}."]
+    elif name in titles():
+        told = {"requirement": name, "title": titles()[name], "proven_by": proofs(scenarios.values())[name]}
+        text = [f"{name}: {told['title']}\n", *(f"  {proof}" for proof in told["proven_by"] or ("nothing yet",))]
+    else:
+        near = _near(name, [*scenarios, *invariants, *titles()])
+        raise BadInput(f"NAME {name!r}: no scenario, invariant or requirement{near}")
+    print(json.dumps(told, indent=2) if as_json else "\n".join(text))
+    return HELD
 
 
 @app.command()
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Made when it does not exist.")],
     kind: Annotated[str, typer.Option(help="sql, python or shell.")] = "sql",
+    as_json: Json = False,
 ) -> int:
     """Write a starter: a subject that works, to be changed into yours."""
+    import json
+
     from harness.run.starters import write_starter
 
-    for path in write_starter(kind, folder):
-        print(path)
+    written = [str(path) for path in write_starter(kind, folder)]
+    print(json.dumps(written, indent=2) if as_json else "\n".join(written))
     _say(f"now try: queueproof gate {shlex.quote(str(folder))}")
     return HELD
 
@@ -772,8 +878,8 @@ def doctor(
     from harness.run.doctor import clean_up, examine
 
     if clean is not None:
-        for line in _run(clean_up(clean)):
-            print(line)
+        done = _run(clean_up(clean))
+        print(json.dumps(done, indent=2) if as_json else "\n".join(done))
         return HELD
     found = _run(examine(parse_server(server, pg)))
     if as_json:
@@ -798,8 +904,8 @@ def bench(
     if name not in benches:
         if name:
             raise BadInput(f"NAME {name!r}: no such benchmark; there are {', '.join(benches)}")
-        for each, told in benches.items():
-            print(f"  {each:10} {told.title}")
+        titles = {each: told.title for each, told in benches.items()}
+        print(json.dumps(titles, indent=2) if as_json else "\n".join(f"  {k:10} {v}" for k, v in titles.items()))
         return HELD
     result = benches[name].measure()
     if as_json:

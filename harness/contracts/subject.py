@@ -39,6 +39,11 @@ class State(enum.StrEnum):
         return self in {State.DONE, State.DEAD, State.PAUSED, State.RECONCILE, State.DELETED}
 
 
+def has_ended(state: str) -> bool:
+    """Whether a state that a mapping yielded is one in which a job has ended; a stranger's is not."""
+    return state in set(State) and State(state).ended
+
+
 @dataclass(frozen=True)
 class JobsMapping:
     """SQL text expressions over the table's own columns; ``None`` where the queue has no such thing."""

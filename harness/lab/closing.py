@@ -8,6 +8,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from harness.history.events import Final, Inconsistent, Moved, Row, TruthIncomplete
+from harness.postgres.databases import first_line
 from harness.postgres.mapping import expressions
 from harness.postgres.statements import statement
 from harness.postgres.truth import microseconds
@@ -46,13 +47,17 @@ async def compare(lab: "Lab", admin: psycopg.AsyncConnection) -> None:
     """Record each job's last row; disagreement with truth means that truth missed something."""
     mapping = lab.subject.jobs
     cursor = admin.cursor(row_factory=dict_row)
-    await cursor.execute(
-        statement(
-            "read_jobs",
-            expressions=expressions(mapping),
-            reading_from=mapping.reading_from or lab.ground.table.name,
+    try:
+        await cursor.execute(
+            statement(
+                "read_jobs",
+                expressions=expressions(mapping),
+                reading_from=mapping.reading_from or lab.ground.table.name,
+            )
         )
-    )
+    except (psycopg.errors.DataError, psycopg.ProgrammingError) as error:
+        lab.recorder.record(TruthIncomplete(f"the table could not be read by the mapping: {first_line(error)}"))
+        return
     rows = {row["key"]: row for row in await cursor.fetchall()}
     last = {entry.what.key: entry.what for entry in lab.recorder.entries if isinstance(entry.what, Moved)}
     by_clock = "clock_timestamp" in mapping.state or "now()" in mapping.state

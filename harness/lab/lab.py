@@ -13,7 +13,7 @@ import psycopg
 from harness.contracts.fault import Fault, Landed
 from harness.contracts.point import Point
 from harness.contracts.problem import EnvironmentFailed, SubjectFailed
-from harness.contracts.subject import State, Subject
+from harness.contracts.subject import Subject, has_ended
 from harness.faults import skewed_clock
 from harness.faults.clock_moved import moved
 from harness.faults.held_row import held_row
@@ -42,6 +42,7 @@ from harness.lab.worker import LabWorker
 from harness.postgres.gates import Gates, Parked
 from harness.postgres.truth import CLAIM_GATE, SNAPSHOT_GATE, TruthReader
 from harness.postgres.view import ServerView
+from harness.processes.command import run_command
 from harness.sink.ledger import Kind
 from harness.sink.sink import Sink
 from harness.wire.known_jobs import KnownJobs
@@ -241,33 +242,20 @@ class Lab:
         owner = ground.owner
         command = [ground.fill(part, slots=1) for part in self.subject.enqueue_command]
         env = {"PATH": ground.path, **owner.env(), "DATABASE_URL": owner.url()}
-        process = await asyncio.create_subprocess_exec(
-            *command,
+        done = await run_command(
+            f"subject.enqueue.command of {self.subject.name}",
+            command,
             cwd=self.subject.folder,
             env=env,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
+            watchdog=ground.watchdog,
+            within_seconds=ENQUEUE_SECONDS,
+            said="".join(json.dumps({"key": key}) + "\n" for key in keys).encode(),
         )
-        ground.watchdog.watch_group(process.pid)
-        lines = "".join(json.dumps({"key": key}) + "\n" for key in keys)
-        try:
-            async with asyncio.timeout(ENQUEUE_SECONDS):
-                out, err = await process.communicate(lines.encode())
-        except TimeoutError:
-            process.kill()
-            raise SubjectFailed(
-                f"enqueue of {self.subject.name} did not end within {ENQUEUE_SECONDS} s; check subject.enqueue.command"
-            ) from None
-        finally:
-            ground.watchdog.forget_group(process.pid)
-        acknowledged = [line for line in out.decode("utf-8", "replace").splitlines() if line.strip()]
-        if process.returncode != 0 or len(acknowledged) < len(keys):
+        acknowledged = [line for line in done.out.decode("utf-8", "replace").splitlines() if line.strip()]
+        if done.code != 0 or len(acknowledged) < len(keys):
             raise SubjectFailed(
                 f"enqueue of {self.subject.name} acknowledged {len(acknowledged)} of {len(keys)} keys, one line each is"
-                f" expected (exit code {process.returncode}); its error output:\n"
-                + err.decode("utf-8", "replace")[-2000:]
+                f" expected (exit code {done.code}); its error output:\n{done.errors}"
             )
         for key in keys:
             self.recorder.record(Enqueued(key))
@@ -364,7 +352,7 @@ class Lab:
 
         def ended() -> bool:
             states = {e.what.key: e.what.new for e in self.recorder.entries if isinstance(e.what, Moved)}
-            return all((row := states.get(key)) is not None and State(row.state).ended for key in wanted)
+            return all((row := states.get(key)) is not None and has_ended(row.state) for key in wanted)
 
         try:
             await self.eventually(ended, within_seconds=within, reason="every job to end")
@@ -467,7 +455,7 @@ class Lab:
         try:
             while not reached.done():
                 state = self.state_of(key)
-                if state is not None and State(state).ended:
+                if state is not None and has_ended(state):
                     return True
                 await asyncio.sleep(_LOOK_SECONDS)
             await reached

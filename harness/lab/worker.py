@@ -186,6 +186,11 @@ class LabWorker:
         """Whether it may hold a lease and be neither held by us nor stopped."""
         return self.idle_able and self.incarnation > 0
 
+    @property
+    def tls_refused(self) -> bool:
+        """Whether it has hung up because the wire speaks no TLS, and has never come through without."""
+        return self._proxy is not None and self._proxy.tls_refused
+
     def tail(self) -> str:
         """The end of its own output."""
         return self._process.tail() if self._process else ""

@@ -4,6 +4,7 @@ An expression that is not text, reaches outside its table, or errors on one stat
 taken for the queue's fault; so it is refused here, with every mistake named at once.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ TYPES = {
     "run_at": "timestamptz",
 }
 
+_RELATION = re.compile(r'"Relation Name": "([^"]+)"')
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 
 
@@ -84,8 +86,15 @@ async def check_mapping(connection: psycopg.AsyncConnection, mapping: JobsMappin
                     sql.SQL(f"select pg_typeof(({expression})) from (select (null::{table.name}).*) as {table.alias}")
                 )
                 found = await cursor.fetchone()
+                elsewhere = await _read_elsewhere(connection, table, expression)
         except psycopg.Error as error:
             mistakes.append(f"{field}: {expression!r}: the server says: {_first_line(error)}")
+            continue
+        if elsewhere is not None:
+            mistakes.append(
+                f"{field}: {expression!r} reads {elsewhere}: a row is judged by its own columns as they are committed;"
+                " for reading more than the table there is subject.jobs.from"
+            )
             continue
         given = str(found[0]) if found else "nothing"
         if kind == "text" and name in {"state", "key"} and given not in {"text", "character varying", "unknown"}:
@@ -94,6 +103,16 @@ async def check_mapping(connection: psycopg.AsyncConnection, mapping: JobsMappin
         mistakes += await _try_values(connection, table, columns, name, expression)
     if mistakes:
         raise BadInput(*mistakes)
+
+
+async def _read_elsewhere(connection: psycopg.AsyncConnection, table: JobTable, expression: str) -> str | None:
+    """The relation that the expression reads besides the row itself, by the server's own plan; None for none."""
+    cursor = await connection.execute(
+        sql.SQL(f"explain (format json) select ({expression}) from (select (null::{table.name}).*) as {table.alias}")
+    )
+    row = await cursor.fetchone()
+    found = _RELATION.search(json.dumps(row[0])) if row else None
+    return found[1] if found else None
 
 
 async def _columns(connection: psycopg.AsyncConnection, table: JobTable) -> dict[str, tuple[str, ...]]:
@@ -135,7 +154,7 @@ async def _try_values(
                 async with connection.transaction(force_rollback=True):
                     cursor = await connection.execute(
                         sql.SQL(
-                            f"select ({expression})::text from (select (jsonb_populate_record(null::{table.name},"
+                            f"select ({expression.replace('%', '%%')})::text from (select (jsonb_populate_record(null::{table.name},"
                             f" jsonb_build_object(%s::text, %s::text))).*) as {table.alias}"
                         ),
                         (column, value),

@@ -74,7 +74,11 @@ def _dsn_mistakes(text: str) -> list[str]:
     if host.startswith(("/", "@")):
         mistakes.append(f"--server {shown}: a host that listens on TCP, not a socket; the proxy sits on TCP")
     if port and not (port.isdigit() and 0 < int(port) < 65536) and "," not in host:
-        mistakes.append(f"--server {shown}: port {port!r} is not a number from 1 to 65535")
+        # Not shown: with an unescaped slash in it, it is a piece of the password that libpq takes for the port.
+        mistakes.append(
+            f"--server {shown}: the port is not a number from 1 to 65535; a password with / @ or # in it must be"
+            " percent-encoded"
+        )
     return mistakes
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from harness.contracts.problem import EnvironmentFailed
-from harness.contracts.subject import JobsMapping
+from harness.contracts.problem import BadInput, EnvironmentFailed
+from harness.contracts.subject import JobsMapping, State
 from harness.history.events import Moved, Row
 from harness.postgres.mapping import JobTable, expressions
 from harness.postgres.statements import statement
@@ -60,6 +60,11 @@ async def install_truth(connection: psycopg.AsyncConnection, mapping: JobsMappin
                 await connection.execute(statement("enable_always", table=partition, trigger="queueproof_snapshot"))
                 for trigger in _ROW_TRIGGERS:
                     await connection.execute(statement("enable_always", table=partition, trigger=trigger))
+    except psycopg.errors.WrongObjectType as error:
+        raise BadInput(
+            f"subject.jobs.table: {table.name!r} is no table that triggers can watch ({error.diag.message_primary});"
+            " name the table that the rows stand in"
+        ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise EnvironmentFailed(
             f"cannot watch the table {table.name}: {error.diag.message_primary}; connect as the table's owner or a superuser"
@@ -113,6 +118,9 @@ class TruthReader:
             if row["error"] is not None and self.error is None:
                 self.error = f"the mapping failed on job {row['job']}: {row['error']}"
             moved.append(_moved(row))
+            state = row["new_state"]
+            if row["ours"] and row["error"] is None and state not in set(State) and self.error is None:
+                self.error = f"the mapping of subject.jobs.state yields {state!r} for job {row['job']}; map it to one of {', '.join(State)}"
         while self._low + 1 in self._seen:
             self._low += 1
             self._seen.remove(self._low)

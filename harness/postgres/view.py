@@ -70,8 +70,8 @@ class ServerView:
         await cursor.execute(
             statement(
                 "look_at_rows",
-                id=self._mapping.id,
-                key=self._mapping.key,
+                id=self._mapping.id.replace("%", "%%"),  # a percent sign of theirs marks no parameter of ours
+                key=self._mapping.key.replace("%", "%%"),
                 table=self._table.name,
                 table_name=self._table.alias,
             ),

@@ -122,6 +122,8 @@ def main(mark: str) -> None:
         except ValueError:  # the harness died in the middle of a line
             break
         if verb == "exit":
+            # A daemon that a worker has made left its group, but not its environment.
+            _send(marked(mark), signal.SIGKILL)
             return
         if verb == "forget":
             watched[kind].pop(what, None)

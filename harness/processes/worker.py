@@ -11,13 +11,13 @@ from pathlib import Path
 
 from harness.contracts.problem import EnvironmentFailed, SubjectFailed
 from harness.processes import table
+from harness.processes.output import blot_out, printable_tail
 from harness.processes.watchdog import Watchdog
 
 POLL_SECONDS = 0.02
 LEFTOVERS_SECONDS = 3.0
 KILL_SECONDS = 5.0
 TAIL_BYTES = 64 * 1024
-TAIL_LINE_CHARACTERS = 500
 
 
 class WorkerProcess:
@@ -33,6 +33,7 @@ class WorkerProcess:
         self.on_exit = on_exit
         self._popen: subprocess.Popen[bytes] | None = None
         self._log: Path | None = None
+        self._secret: str | None = None
         self._code: int | None = None
         self._killed = False
         self._follower: asyncio.Task[None] | None = None
@@ -44,6 +45,7 @@ class WorkerProcess:
         if self.running:
             raise RuntimeError(f"{self.name} is already running as process {self.pid}")
         self._log, self._code, self._killed = log, None, False
+        self._secret = env.get("PGPASSWORD")
         self._popen = self._launched(list(command), cwd, {**env, **watchdog.mark}, log)
         watchdog.watch_group(self._popen.pid)
         self._follower = asyncio.create_task(self._follow(self._popen, watchdog))
@@ -103,10 +105,9 @@ class WorkerProcess:
             with self._log.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - TAIL_BYTES))
-                text = file.read(TAIL_BYTES).decode("utf-8", "replace")
+                return printable_tail(file.read(TAIL_BYTES), lines, self._secret)
         except OSError as error:
             return f"(its output {self._log} cannot be read: {error.strerror})"
-        return "\n".join(_printable(line) for line in text.replace("\r\n", "\n").rstrip("\n").split("\n")[-lines:])
 
     def _launched(self, command: list[str], cwd: Path, env: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
         """Blocks for the millisecond that fork and exec take."""
@@ -143,6 +144,9 @@ class WorkerProcess:
         await _leader_ended(process.pid)
         await self._leftovers_ended(process.pid)
         watchdog.forget_group(process.pid)
+        if self._log is not None:
+            with contextlib.suppress(OSError):  # a disk that is full has no say in how a worker ended
+                blot_out(self._log, self._secret)
         self._code = process.wait()
         if self.on_exit is not None:
             self.on_exit(self._code)
@@ -170,11 +174,3 @@ async def _leader_ended(pid: int) -> None:
         return
     while table.group(pid).get(pid, "zombie") != "zombie":
         await asyncio.sleep(POLL_SECONDS)
-
-
-def _printable(line: str) -> str:
-    shown = "".join(
-        character if character.isprintable() or character == "\t" else ascii(character)[1:-1]
-        for character in line[: TAIL_LINE_CHARACTERS + 1]
-    )
-    return shown if len(line) <= TAIL_LINE_CHARACTERS else f"{shown[:TAIL_LINE_CHARACTERS]}…"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import psycopg
 
-from harness.contracts.problem import EnvironmentFailed, Problem
+from harness.contracts.problem import BadInput, EnvironmentFailed, Problem
 from harness.postgres import clock as server_clock
 from harness.postgres.cluster import open_cluster
-from harness.postgres.options import ServerOption, parse_server
+from harness.postgres.options import ServerOption, parse_server, without_password
 from harness.postgres.statements import statement
 from harness.processes.watchdog import Watchdog
 
@@ -57,7 +57,14 @@ async def examine(server: ServerOption) -> list[Examined]:
 
 async def clean_up(dsn: str) -> list[str]:
     """Remove, by name, our schema and triggers from a database. Returns what was done."""
-    parse_server(dsn)
+    try:
+        fine = parse_server(dsn).kind == "dsn"
+    except BadInput:
+        fine = False
+    if not fine:
+        raise BadInput(
+            f"--clean {without_password(dsn)}: not a connection string; write postgresql://user@host:port/database"
+        )
     done: list[str] = []
     try:
         connection = await psycopg.AsyncConnection.connect(

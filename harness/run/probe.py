@@ -9,9 +9,9 @@ import time
 from dataclasses import dataclass
 
 from harness.contracts.point import Point
-from harness.contracts.problem import SubjectFailed
-from harness.contracts.subject import State
-from harness.history.events import Answered, Began, Called, Ended, Moved, SessionOpened
+from harness.contracts.problem import BadInput, SubjectFailed
+from harness.contracts.subject import has_ended
+from harness.history.events import Answered, Began, Called, Ended, Moved, SessionOpened, TruthIncomplete
 from harness.history.recorder import DeadlinePassed, PlayRecorder
 from harness.history.subject_facts import facts_of
 from harness.lab.lab import Lab
@@ -20,6 +20,7 @@ from harness.run.provision import Site
 from harness.wire.statements import StatementBook
 
 CONNECT_SECONDS = 20
+ENQUEUED_SECONDS = 5  # an acknowledgement means that it is committed
 CALL_SECONDS = 20
 END_SECONDS = 10
 FAILURE_SECONDS = 5
@@ -47,15 +48,25 @@ async def probe(site: Site, recorder: PlayRecorder, seed: int) -> Probed:
     try:
         async with site.ground(recorder.name, book, frozenset()) as ground, Lab(ground, recorder, learning=True) as lab:
             await _calm(lab)
+    except BadInput as error:
+        trouble = str(error)
+        raise
     except (SubjectFailed, DeadlinePassed) as error:
         trouble = str(error)
         raise SubjectFailed(str(error)) from error
     finally:
         recorder.record(Ended(trouble, "subject" if trouble else ""))
+    _complain(next((e.what.why for e in recorder.entries if isinstance(e.what, TruthIncomplete)), None))
     learned = frozenset(
         entry.what.change for entry in recorder.entries if isinstance(entry.what, Moved) and entry.what.worker
     )
     return Probed(book, learned, _stops(book, learned), time.monotonic() - began)
+
+
+def _complain(incomplete: str | None) -> None:
+    """A mapping that fails on a real row would make every verdict inconclusive: say so before anything is played."""
+    if incomplete is not None:
+        raise BadInput(f"subject.jobs: {incomplete}")
 
 
 async def _calm(lab: Lab) -> None:
@@ -73,6 +84,8 @@ async def _connects(lab: Lab, worker: LabWorker) -> None:
     try:
         await _alive_until(lab, worker, SessionOpened, CONNECT_SECONDS)
     except DeadlinePassed as error:
+        if worker.tls_refused:
+            raise SubjectFailed(_insists_on_tls(lab, worker)) from error
         raise SubjectFailed(
             f"the worker of {lab.subject.name} runs, but did not connect to the database within {CONNECT_SECONDS} s:"
             f" it must use DATABASE_URL or PGHOST, PGPORT, ... from its environment.{_said(worker)}"
@@ -82,12 +95,20 @@ async def _connects(lab: Lab, worker: LabWorker) -> None:
 async def _works(lab: Lab, worker: LabWorker) -> None:
     (key,) = await lab.enqueue(1)
     try:
+        await lab.eventually(lambda: lab.state_of(key) is not None, within_seconds=ENQUEUED_SECONDS, reason="its row")
+    except DeadlinePassed as error:
+        _complain(lab.watch.truth.error)
+        raise SubjectFailed(
+            f"the enqueue of job {key!r} was acknowledged, but no row of {lab.subject.jobs.table} has that key by"
+            f" subject.jobs.key ({lab.subject.jobs.key}): check it, and subject.enqueue"
+        ) from error
+    try:
         await _alive_until(lab, worker, Called, CALL_SECONDS)
     except DeadlinePassed as error:
         state = lab.state_of(key)
         raise SubjectFailed(
             f"the worker of {lab.subject.name} is connected, but did not call the sink within {CALL_SECONDS} s of the"
-            f" enqueue (the job is {state or 'not in the table'}): its handler must POST to"
+            f" enqueue (the job is {state}): its handler must POST to"
             f" $QUEUEPROOF_SINK/<job key>.{_said(worker)}"
         ) from error
     call = next(e.what for e in lab.recorder.entries if isinstance(e.what, Called))
@@ -97,6 +118,7 @@ async def _works(lab: Lab, worker: LabWorker) -> None:
             " it must POST to $QUEUEPROOF_SINK/<job key>, percent-encoded"
         )
     if not await lab.drained([key], within_seconds=END_SECONDS):
+        _complain(lab.watch.truth.error)
         raise SubjectFailed(
             f"the job {key!r} was called and answered with 200, but did not end within {END_SECONDS} s: by the mapping"
             f" of subject.jobs.state it is {lab.state_of(key) or 'not in the table'}.{_said(worker)}"
@@ -109,6 +131,9 @@ async def _alive_until(
     """Wait for an event of that kind, but not longer than the worker lives."""
     deadline = time.monotonic() + within_seconds
     while not any(isinstance(entry.what, kind) for entry in lab.recorder.entries):
+        _complain(lab.watch.truth.error)
+        if not worker.running and worker.tls_refused:
+            raise SubjectFailed(_insists_on_tls(lab, worker))
         if not worker.running and lab.subject.restarts == "never":
             raise SubjectFailed(
                 f"the worker of {lab.subject.name} exited by itself before it"
@@ -117,6 +142,13 @@ async def _alive_until(
         if time.monotonic() > deadline:
             raise DeadlinePassed(f"waited {within_seconds:g} s")
         await asyncio.sleep(0.01)
+
+
+def _insists_on_tls(lab: Lab, worker: LabWorker) -> str:
+    return (
+        f"the worker of {lab.subject.name} insists on TLS, which the wire between it and the database does not speak:"
+        f" have it connect with sslmode=prefer or disable here.{_said(worker)}"
+    )
 
 
 def _said(worker: LabWorker) -> str:
@@ -162,7 +194,7 @@ async def _fails(lab: Lab, status: int) -> None:
         )
     script.cancel()
     state = lab.state_of(key)
-    if state is not None and not State(state).ended:
+    if state is not None and not has_ended(state):
         await lab.drained([key], within_seconds=FAILURE_SECONDS)
 
 

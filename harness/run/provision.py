@@ -19,6 +19,8 @@ from harness.postgres.address import Address
 from harness.postgres.cluster import Cluster
 from harness.postgres.mapping import JobTable, check_mapping, find_table
 from harness.postgres.truth import install_truth, remove_truth
+from harness.processes.command import TAIL_LINES, run_command
+from harness.processes.output import printable_tail
 from harness.processes.placeholders import fill
 from harness.processes.watchdog import Watchdog
 from harness.processes.worker import WorkerProcess
@@ -138,37 +140,24 @@ async def _install(site: Site, address: Address) -> None:
         for file in subject.install_sql:
             try:
                 await connection.execute(file.read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError) as error:
+                raise BadInput(f"subject.install.sql: {file} cannot be read as UTF-8 text: {error}") from error
             except psycopg.Error as error:
                 raise SubjectFailed(f"install of {subject.name} failed in {file}: {str(error).strip()}") from error
     if not subject.install_command:
         return
     command = [fill(subject, part) for part in subject.install_command]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "QUEUEPROOF_"))}
-    env |= {"PATH": site.path, **address.env(), "DATABASE_URL": address.url(), **site.watchdog.mark}
+    env |= {"PATH": site.path, **address.env(), "DATABASE_URL": address.url()}
     env |= {name: fill(subject, value) for name, value in subject.worker_env.items()}
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=subject.folder,
-        env=env,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
+    what = f"subject.install.command of {subject.name}"
+    done = await run_command(
+        what, command, cwd=subject.folder, env=env, watchdog=site.watchdog, within_seconds=INSTALL_SECONDS
     )
-    site.watchdog.watch_group(process.pid)
-    try:
-        async with asyncio.timeout(INSTALL_SECONDS):
-            out, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        raise SubjectFailed(f"install.command of {subject.name} did not end within {INSTALL_SECONDS} s") from None
-    finally:
-        site.watchdog.forget_group(process.pid)
-    if process.returncode != 0:
+    if done.code != 0:
+        said = printable_tail(done.out, TAIL_LINES, address.password)
         raise SubjectFailed(
-            f"install.command of {subject.name} exited with {process.returncode}; the end of its output:\n"
-            + out.decode("utf-8", "replace")[-3000:]
+            f"{what} exited with {done.code}; the end of its output:\n{said.rstrip()}\n{done.errors}".rstrip()
         )
 
 

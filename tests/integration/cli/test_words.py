@@ -1,0 +1,158 @@
+"""Wrong words on the command line: exit 2, a sentence that names the word, nothing on standard output."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.conftest import COMMAND, CommandLine
+
+COMMANDS = ("gate", "probe", "check", "report", "size", "list", "explain", "init", "doctor", "bench")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_tells_of_itself(queueproof: CommandLine, command: str) -> None:
+    said = queueproof(command, "--help")
+    assert said.code == 0
+    assert said.out.startswith("Usage: queueproof ")
+    assert said.err == ""
+
+
+def test_the_version_is_all_that_is_said(queueproof: CommandLine) -> None:
+    said = queueproof("--version")
+    assert (said.code, said.err) == (0, "")
+    assert len(said.out.split()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["nope"], "No such command 'nope'; see: queueproof --help"),
+        (["gate", "--nope"], "No such option: --nope"),
+        (["gate", "--repeat", "0"], "'--repeat'"),
+        (["gate", "--repeat", "1001"], "'--repeat'"),
+        (["gate", "--seed", "x"], "see: queueproof gate --help"),
+        (["gate", "--side-by-side", "0"], "'--side-by-side'"),
+        (["gate", "--only", "zzzz"], "--only 'zzzz'"),
+        (["gate", "--skip", "zzzz", "--only", "yyyy"], "--skip 'zzzz'"),
+        (["gate", "--only", "late", "--skip", "late"], "leave no scenario"),
+        (["gate", "/nonexistent"], "/nonexistent"),
+        (["gate", "a", "b"], "extra argument"),
+        (["gate", "--server", "bogus"], "'bogus'"),
+        (["gate", "--server", "local:/nonexistent"], "/nonexistent"),
+        (["gate", "--pg", "12"], "'12'"),
+        (["gate", "--known", "/nonexistent"], "--known /nonexistent"),
+        (["probe", "/nonexistent"], "/nonexistent"),
+        (["check"], "RUN"),
+        (["check", "/nonexistent"], "/nonexistent"),
+        (["report", ".", "--as", "pdf"], "'pdf'"),
+        (["explain", "on_owner"], "did you mean one_owner"),
+        (["init", "x", "--kind", "perl"], "'perl'"),
+        (["bench", "nope"], "'nope'"),
+        (["size", "--arrival", "x", "--service", "y"], "arrival"),
+        (["doctor", "--clean", "nope"], "--clean nope"),
+        (["doctor", "--clean", "embedded"], "--clean embedded"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_a_wrong_word_is_named(queueproof: CommandLine, words: list[str], named: str) -> None:
+    said = queueproof(*words)
+    assert said.code == 2, said
+    assert said.out == ""
+    assert named in said.err, said
+    assert not (queueproof.folder / ".queueproof").exists(), "nothing was run, so no run may be kept"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("known = 3", "known is no list"),
+        ("[[known]]\nscenario = 'x'", "entry 1 needs exactly"),
+        ("known = [3]", "entry 1 needs exactly"),
+        ("other = 1", "unknown key 'other'"),
+        ("[[known", "not TOML"),
+        ("[[known]]\nscenario = 'nope'\ninvariant = 'one_owner'\nreason = 'x'", "no scenario is called 'nope'"),
+        (
+            "[[known]]\nscenario = 'workers_ten_claim_at_one_barrier'\ninvariant = 'oneowner'\nreason = 'x'",
+            "no invariant is called 'oneowner'; did you mean one_owner",
+        ),
+    ],
+)
+def test_an_accepted_finding_that_names_nothing_is_refused(queueproof: CommandLine, text: str, named: str) -> None:
+    (queueproof.folder / "known.toml").write_text(text)
+    said = queueproof("gate", "--known", "known.toml")
+    assert said.code == 2, said
+    assert named in said.err
+    assert said.out == ""
+
+
+def test_five_mistakes_are_named_at_once(queueproof: CommandLine) -> None:
+    folder = queueproof.folder / "five"
+    folder.mkdir()
+    (folder / "subject.toml").write_text(
+        '[subject]\nname = "five"\nguarantee = "exactly-once"\norder = "random"\nlease = "two seconds"\ntakeover_within = "4s"\ncolour = "red"\n'
+        'install.sql = ["missing.sql"]\nenqueue.sql = "insert into jobs (key) values (%(key)s)"\n'
+        '[subject.worker]\ncommand = ["./worker"]\n[subject.jobs]\ntable = "jobs"\nid = "id"\nkey = "key"\nstate = "state"\n'
+    )
+    said = queueproof("gate", "five")
+    assert said.code == 2
+    for field in ("subject.guarantee", "subject.order", "subject.lease", "subject.colour", "subject.install.sql"):
+        assert field in said.err
+    assert "five/subject.toml has 5 mistakes" in said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"\xff\xfe\x00", "not TOML"),
+        (b"[subject", "not TOML"),
+        (b"", "subject: missing"),
+        (b"subject = 3", "not a table"),
+    ],
+)
+def test_a_file_that_is_no_declaration(queueproof: CommandLine, content: bytes, named: str) -> None:
+    (queueproof.folder / "subject.toml").write_bytes(content)
+    said = queueproof("probe", ".")
+    assert said.code == 2
+    assert named in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["list"], ["list", "--requirements"], ["explain", "V1"], ["explain", "one_owner"], ["bench"]],
+    ids=" ".join,
+)
+def test_json_stands_alone_on_standard_output(queueproof: CommandLine, words: list[str]) -> None:
+    said = queueproof(*words, "--json")
+    assert said.code == 0
+    assert json.loads(said.out)
+    assert said.err == ""
+
+
+def test_a_reader_that_goes_away_is_no_trouble(queueproof: CommandLine) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{COMMAND} list | true"],
+        capture_output=True,
+        cwd=queueproof.folder,
+        env=queueproof.env,
+        check=True,
+    )
+    assert done.stderr == b""
+
+
+def test_a_terminal_that_knows_only_ascii(queueproof: CommandLine) -> None:
+    queueproof.env["PYTHONIOENCODING"] = "ascii"
+    assert queueproof("explain", "one_owner").code == 0
+    assert queueproof("list").code == 0
+
+
+def test_init_overwrites_nothing(queueproof: CommandLine, tmp_path: Path) -> None:
+    first = queueproof("init", "mine", "--kind", "shell", "--json")
+    assert first.code == 0
+    assert all((tmp_path / name).is_file() for name in json.loads(first.out))
+    (tmp_path / "mine" / "subject.toml").write_text("precious")
+    again = queueproof("init", "mine", "--kind", "shell")
+    assert again.code == 2
+    assert "overwrites nothing" in again.err
+    assert (tmp_path / "mine" / "subject.toml").read_text() == "precious"
