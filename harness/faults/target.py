@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import psycopg
@@ -15,6 +16,7 @@ from harness.history.recorder import DeadlinePassed, PlayRecorder
 from harness.postgres.address import Address
 from harness.postgres.cluster import Cluster
 from harness.postgres.mapping import JobTable
+from harness.processes.watchdog import Watchdog
 from harness.sink.sink import Sink
 from harness.wire.proxy import Proxy
 from harness.wire.session import Session
@@ -92,6 +94,8 @@ class Target:
     not_ours: str = ""
     key: str | None = None
     lease_seconds: float | None = None
+    watchdog: Watchdog | None = None
+    folder: Path | None = None
 
     @property
     def victim(self) -> Victim:

@@ -516,6 +516,8 @@ class Lab:
             not_ours=ground.not_ours,
             key=key,
             lease_seconds=self.subject.lease_seconds,
+            watchdog=ground.watchdog,
+            folder=ground.folder,
         )
 
     async def begin(

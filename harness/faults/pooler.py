@@ -1,0 +1,107 @@
+"""A pooler stands between a worker and the database, and gives it another session for each transaction."""
+
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psycopg
+
+from harness.contracts.fault import Inapplicable, Landed, fault
+from harness.faults.target import Target, has_victim, shown
+from harness.postgres.account import server_account
+from harness.processes.worker import WorkerProcess
+
+PROGRAM = "pgbouncer"
+ADMIN = "queueproof_admin"
+READY_SECONDS = 5.0
+SERVER_CONNECTIONS = 4
+
+
+def installed(_: Target) -> str | None:
+    """The need of a pooler."""
+    return None if _program() else "PgBouncer is not installed here"
+
+
+@fault("behind a pooler", strikes="connection", needs=[has_victim, installed], holds_seconds=3.0)
+async def pooler_in_transaction_mode(target: Target) -> AsyncIterator[Landed]:
+    """A worker is restarted behind PgBouncer in transaction mode; healed by another restart.
+
+    What lives in a session does not live there: LISTEN, session locks, SET, and, before PgBouncer 1.21, prepared statements.
+    """
+    victim = target.victim
+    if target.watchdog is None or target.folder is None:
+        raise Inapplicable("no process of ours may be started here")
+    port = _free_port()
+    pooler = WorkerProcess("PgBouncer")
+    try:
+        config = _config(target, port)
+        env = {"PATH": os.environ.get("PATH", os.defpath)}
+        await pooler.start(_command(config), target.folder, env, target.folder / "pgbouncer.log", target.watchdog)
+        address = target.worker.via("127.0.0.1", port)
+
+        async def answered() -> str | None:
+            try:
+                connection = await psycopg.AsyncConnection.connect(
+                    address.at(PROGRAM).as_user(ADMIN).dsn(), autocommit=True, connect_timeout=2
+                )
+            except psycopg.OperationalError:
+                if not pooler.running:
+                    raise Inapplicable(f"PgBouncer does not run here: {pooler.tail(3)}") from None
+                return None
+            async with connection:
+                row = await (await connection.execute("show version")).fetchone()
+                return str(row[0]) if row else None
+
+        version = await shown(answered, within_seconds=READY_SECONDS, reason="PgBouncer to answer")
+        await victim.kill()
+        await victim.start_with({"DATABASE_URL": address.url(), **address.env()})
+        yield Landed(f"worker {victim.number} is connected through port {port}, where {version} answers", victim.number)
+    finally:
+        if victim.running:
+            await victim.kill()
+        if pooler.running:
+            await pooler.kill()
+        await victim.start()
+
+
+def _program() -> str | None:
+    return shutil.which(PROGRAM) or shutil.which(PROGRAM, path="/usr/sbin:/usr/local/sbin")
+
+
+def _command(config: Path) -> list[str]:
+    program = _program()
+    assert program is not None, "asked before"
+    account = server_account()  # it refuses to run as root, as PostgreSQL does
+    return [program, *(["-u", account.name] if account.uid is not None else []), str(config)]
+
+
+def _config(target: Target, port: int) -> Path:
+    """Anybody may come in, from here, as the worker's role: it stands in front of the worker's own wire."""
+    assert target.folder is not None, "asked before"
+    worker = target.worker
+    password = f" password={worker.password}" if worker.password is not None else ""
+    file = target.folder / "pgbouncer.ini"
+    file.write_text(
+        "[databases]\n"
+        f"{worker.dbname} = host=127.0.0.1 port={target.victim.wire.port} user={worker.user}{password}\n"
+        "[pgbouncer]\n"
+        "listen_addr = 127.0.0.1\n"
+        f"listen_port = {port}\n"
+        "unix_socket_dir =\n"
+        "auth_type = any\n"
+        f"admin_users = {ADMIN}\n"
+        "pool_mode = transaction\n"
+        f"default_pool_size = {SERVER_CONNECTIONS}\n"
+        "ignore_startup_parameters = extra_float_digits, options, application_name, statement_timeout, lock_timeout\n",
+        encoding="utf-8",
+    )
+    file.chmod(0o600)
+    return file
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
