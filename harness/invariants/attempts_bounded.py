@@ -18,7 +18,7 @@ def _applies(story: Story) -> str | None:
     return None if story.subject.max_attempts is not None else "the subject declares no max_attempts"
 
 
-@invariant(serves=("Q12", "Q13"), broken_queue="counts_no_crash", applies=_applies)
+@invariant(serves=("Q12", "Q13"), broken_queue="crash_not_counted", applies=_applies)
 def attempts_bounded(story: Story) -> Iterator[Finding | Unknown]:
     """No job is started more often than max_attempts."""
     most = story.subject.max_attempts or 0

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.calm import left_alone
+from harness.history.lease import Lease, lease_at
 from harness.history.story import Job, Story
 
 NAME = "claims_are_started"
@@ -25,7 +26,7 @@ def claims_are_started(story: Story) -> Iterator[Finding | Unknown]:
             if not grant.worker or any(call.grant == index for call in job.calls):
                 continue
             end = _lost(story, job, index)
-            if end is None or not left_alone(story, grant, end) or _touched(job, index):
+            if end is None or not left_alone(story, grant, end) or _touched(story, job, index):
                 continue
             if looks is None:
                 looks = _idle_looks(story)
@@ -56,12 +57,17 @@ def _lost(story: Story, job: Job, index: int) -> int | None:
     return given[0] if given else None
 
 
-def _touched(job: Job, index: int) -> bool:
-    """Whether the holder, or an operator, wrote the row again before it was lost."""
+def _touched(story: Story, job: Job, index: int) -> bool:
+    """Whether the holder, or an operator, wrote the row again before it was lost; a rescue of expired leases does not count."""
     grant = job.grants[index]
-    return any(
-        job.transitions[place].worker == 0 or job.transitions[place].same_holder(grant) for place in job.span(index)
-    )
+    for place in job.span(index):
+        transition = job.transitions[place]
+        if transition.worker == 0:
+            return True
+        rescue = transition.change in {"release", "fail"} and lease_at(story, job, place).lease is Lease.OVER
+        if transition.same_holder(grant) and not rescue:
+            return True
+    return False
 
 
 def _idle_looks(story: Story) -> dict[int, list[int]]:

@@ -16,6 +16,8 @@ NAME = "claims_not_blocked"
 # The server shows a statement as it was sent, the wire records it without its literals: bring both down to the same.
 _VALUE = re.compile(r"'(?:[^']|'')*'|\$\d+|\b\d+(?:\.\d+)?\b|\?")
 _REMARK = re.compile(r"--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
+_LIST = re.compile(r"\b(in ?\(|array ?\[) ?\?(?: ?, ?\?)+ ?(?=[\])])")
+_OPEN_LIST = re.compile(r"\b(?:in ?\(|array ?\[)[?, ]*$")
 CUT_BYTES = 1023  # a server shows no more of a statement than track_activity_query_size, less one; this is its default
 _ENOUGH = 40
 
@@ -55,11 +57,13 @@ def _recognise(statement: str, claims: set[str]) -> bool | None:
     if len(statement.encode()) < CUT_BYTES:
         return _plain(statement) in claims
     # The last word may be half a word, or half a value.
-    beginning = _plain(statement.rpartition(" ")[0]).partition("'")[0].strip()
+    beginning = _plain(statement.rpartition(" ")[0]).partition("'")[0]
+    beginning = _OPEN_LIST.sub("", beginning).strip()
     if len(beginning) < _ENOUGH:
         return None
     return any(claim.startswith(beginning) for claim in claims)
 
 
 def _plain(statement: str) -> str:
-    return " ".join(_VALUE.sub("?", _REMARK.sub(" ", statement)).lower().split()).strip(" ;")
+    plain = " ".join(_VALUE.sub("?", _REMARK.sub(" ", statement)).lower().split()).strip(" ;")
+    return _LIST.sub(r"\1?", plain)

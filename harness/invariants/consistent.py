@@ -14,7 +14,7 @@ NAME = "consistent"
 MOST = 5
 
 
-@invariant(serves=("Q21", "V8"), broken_queue="forgets_audit")
+@invariant(serves=("Q21", "V8"), broken_queue="audit_forgotten")
 def consistent(story: Story) -> Iterator[Finding | Unknown]:
     """The subject's own consistency query finds nothing."""
     for entry in story.inconsistencies[:MOST]:

@@ -14,7 +14,7 @@ from harness.history.story import Call, Job, Story
 NAME = "content_fails_once"
 
 
-@invariant(serves=("Q13",), broken_queue="retries_content_failures")
+@invariant(serves=("Q13",), broken_queue="content_failure_retried")
 def content_fails_once(story: Story) -> Iterator[Finding | Unknown]:
     """A content failure ends the job at once."""
     for job in story.jobs.values():

@@ -15,7 +15,7 @@ from harness.history.story import Call, Job, Story
 NAME = "effect_once"
 
 
-@invariant(serves=("Q3", "V4", "V8", "V9"), broken_queue="operation_key_per_attempt")
+@invariant(serves=("Q3", "V4", "V8", "V9"), broken_queue="promises_once_on_a_naive_sink")
 def effect_once(story: Story) -> Iterator[Finding | Unknown]:
     """No job changes the outside world more often than the subject guarantees."""
     once = story.subject.guarantee == "effectively-once"

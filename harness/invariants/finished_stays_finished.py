@@ -15,7 +15,7 @@ NAME = "finished_stays_finished"
 _FINAL = frozenset({"done", "dead", "deleted"})
 
 
-@invariant(serves=("Q9", "Q13", "V5", "V8"), broken_queue="fail_unfenced")
+@invariant(serves=("Q9", "Q13", "V5", "V8"), broken_queue="rescue_by_a_stale_list")
 def finished_stays_finished(story: Story) -> Iterator[Finding | Unknown]:
     """No worker moves a finished job out of its final state."""
     for job in story.jobs.values():

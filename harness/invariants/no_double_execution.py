@@ -17,7 +17,7 @@ from harness.history.story import Job, Story
 NAME = "no_double_execution"
 
 
-@invariant(serves=("Q3", "V2", "V4", "V5", "V9"), broken_queue="hidden_double_execution")
+@invariant(serves=("Q3", "V2", "V4", "V5", "V9"), broken_queue="double_execution_hidden_by_keyed_sink")
 def no_double_execution(story: Story) -> Iterator[Finding | Unknown]:
     """No job is executed twice without an excuse."""
     for job in story.jobs.values():

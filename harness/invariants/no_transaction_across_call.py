@@ -17,7 +17,7 @@ from harness.history.story import Call, Job, Notice, Story
 NAME = "no_transaction_across_call"
 
 
-@invariant(serves=("Q2", "V11"), broken_queue="call_inside_transaction")
+@invariant(serves=("Q2", "V11"), broken_queue="call_inside_claim_transaction")
 def no_transaction_across_call(story: Story) -> Iterator[Finding | Unknown]:
     """No transaction is open across a call."""
     told: set[int] = set()

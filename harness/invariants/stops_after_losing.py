@@ -15,7 +15,7 @@ NAME = "stops_after_losing"
 _GUARDED = frozenset({"complete", "fail", "renew", "release"})
 
 
-@invariant(serves=("Q9", "V5"), broken_queue="ignores_refusal")
+@invariant(serves=("Q9", "V5"), broken_queue="lost_then_forced")
 def stops_after_losing(story: Story) -> Iterator[Finding | Unknown]:
     """A worker whose write was refused writes nothing more for that grant."""
     for job in story.jobs.values():

@@ -211,6 +211,7 @@ def test_a_group_may_not_be_overtaken_by_a_later_job_either() -> None:
     [
         ("UPDATE jobs\n  SET state = 'running' /* now */ WHERE id = $1;", ["Finding"]),
         ("update other set state = 1", []),
+        ("select 1 from jobs where state in ('new', 'retry') for update", ["Finding"]),
     ],
 )
 def test_a_statement_on_the_server_is_recognised_by_its_shape(statement: str, expected: list[str]) -> None:
@@ -218,6 +219,9 @@ def test_a_statement_on_the_server_is_recognised_by_its_shape(statement: str, ex
     h.start(1)
     h.enqueue("a")
     h.say(Blocked(1, 1, 2, "Lock/tuple", statement))
+    # The wire tells a list of values as one.
+    listed = "select ? from jobs where state in (?) for update"
+    h.say(Attempted(101, 1, 1001, ("claim",), listed, 0))
     h.run(1, "a")
     assert kinds(claims_not_blocked, h) == expected
 
@@ -227,6 +231,7 @@ def test_a_statement_on_the_server_is_recognised_by_its_shape(statement: str, ex
     [
         (f"with due as (select id from jobs where note <> '{'x' * 1500}"[:1023], ["Finding"]),
         (f"with due as (select id from jobs where id in ({'12345, ' * 200}"[:1023], []),
+        ("with due as (select id from jobs where note <> 'x') " + f"-- {'remark ' * 200}"[:971], ["Finding"]),
         (f"with due as (select id from others where note <> '{'x' * 1500}"[:1023], []),
         (f"/* {'nothing but a remark ' * 90}"[:1023], ["Unknown"]),
     ],
