@@ -9,10 +9,12 @@ A statement touches only the jobs that its parameters name when, in its plan,
 - its text calls no function of the subject's, and none of PostgreSQL's that two sessions meet in (advisory locks,
   sequences set by hand, notifications).
 
-A claim that was seen to change no row touches every row, and only reads. Everything else, and everything under an isolation
+A claim that was seen to change no row touches every row, and only reads; so does a plan that neither writes nor locks.
+Everything else, and everything under an isolation
 level above read committed, where a transaction's first snapshot matters to all that follows, touches everything.
 """
 
+import enum
 import json
 import re
 from collections.abc import Iterator
@@ -39,6 +41,14 @@ _SCANS = frozenset({"Index Scan", "Index Only Scan", "Bitmap Index Scan"})
 _HARMLESS = frozenset({"Function Scan", "Table Function Scan"})
 
 
+class Reach(enum.Enum):
+    """How far a statement reaches, by its plan."""
+
+    NAMED = "the rows it names"
+    READS = "any row, reading only"
+    EVERYTHING = "anything"
+
+
 class Plans:
     """Asks the server once for each statement; ``prepare`` before the first."""
 
@@ -55,7 +65,7 @@ class Plans:
         self._functions: re.Pattern[str] | None = None
         self._meeting_tables: set[str] = set()
         self._strict = False
-        self._answers: dict[str, bool] = {}
+        self._answers: dict[str, Reach] = {}
         self._types: dict[str, tuple[int, ...]] = {}  # of a text's parameters, as the server infers them
 
     async def prepare(self) -> None:
@@ -80,14 +90,17 @@ class Plans:
     async def look(self, view: RequestView) -> None:
         """Find out about a statement before its footprint is asked for."""
         if view.fingerprint not in self._answers:
-            self._answers[view.fingerprint] = await self._touches_named_only(view.sql)
+            self._answers[view.fingerprint] = await self._reach(view.sql)
 
     def footprint(self, view: RequestView, *, moved: bool) -> Footprint:
         """What this request touched, if its statement has been looked at; ``moved``: it changed a job's row."""
         if not moved and "claim" in view.changes and not self._strict:
             return footprint(reads=["row:*"])
+        reach = self._answers.get(view.fingerprint, Reach.EVERYTHING)
+        if reach is Reach.READS and not moved:
+            return footprint(reads=["row:*"])
         named = {*view.keys, *(key for job in view.jobs if (key := view.known.key_of(job)) is not None)}
-        if named and self._answers.get(view.fingerprint, False):
+        if named and reach is Reach.NAMED:
             return footprint(writes=[word for key in sorted(named) for word in (f"row:{key}", f"story:{key}")])
         return EVERYTHING
 
@@ -109,16 +122,21 @@ class Plans:
                 return None
         return tuple(told)
 
-    async def _touches_named_only(self, sql: str) -> bool:
+    async def _reach(self, sql: str) -> Reach:
         try:
             plan = await self._plan(sql)
         except psycopg.Error:
-            return False  # a statement that cannot be planned alone: several in one message, a cursor, a setting
+            return (
+                Reach.EVERYTHING
+            )  # a statement that cannot be planned alone: several in one message, a cursor, a setting
         if self._strict or not self._pins or _MEETING.search(sql):
-            return False
+            return Reach.EVERYTHING
         if self._functions is not None and self._functions.search(sql):
-            return False
-        return all(self._is_pinned(node) for node in _nodes(plan))
+            return Reach.EVERYTHING
+        nodes = list(_nodes(plan))
+        if not any(node.get("Node Type") in {"ModifyTable", "LockRows"} for node in nodes):
+            return Reach.READS
+        return Reach.NAMED if all(self._is_pinned(node) for node in nodes) else Reach.EVERYTHING
 
     async def _plan(self, sql: str) -> dict[str, Any]:
         connection = self._connection

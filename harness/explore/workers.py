@@ -51,6 +51,7 @@ from harness.processes.placeholders import fill
 from harness.run.judge import Judged, judge
 from harness.sink.ledger import Kind as SinkKind
 from harness.wire.proxy import Proxy
+from harness.wire.session import Session
 
 CALM_LEASE_SECONDS = 300.0
 LONGEST_LEASE_SECONDS = 2.0
@@ -109,7 +110,7 @@ class Actor:
     blocked: bool = False
     dead: bool = False  # in this schedule
     moved: int = 0  # row changes that its connections have announced
-    in_hand: set[object] = field(default_factory=set)  # connections in a transaction that is more than a poll
+    in_hand: set[Session] = field(default_factory=set)  # connections in a transaction that is more than a poll
     holding: set[str | None] = field(
         default_factory=set
     )  # keys of jobs that it was granted and has written no result of
@@ -252,6 +253,11 @@ class WorkerStage:
             for actor in self._actors:
                 if actor.number == event.worker:
                     actor.moved += 1
+                    actor.in_hand |= {
+                        session
+                        for session in actor.worker.sessions
+                        if session.id == event.session and session.status == "T"
+                    }
                     if event.change == "claim":
                         actor.holding.add(event.key)
                     elif event.change in _RESULTS:
@@ -319,6 +325,7 @@ class WorkerStage:
                 if not actor.worker.running:
                     actor.dead, actor.busy = True, False
                     continue
+                actor.in_hand -= {each for each in actor.in_hand if not each.open or each.status not in {"T", "E"}}
                 standing = self._standing(actor)
                 actor.busy = (
                     standing is None or self._begins_work(actor, standing) or self._has_more_to_say(actor, standing)
@@ -398,7 +405,7 @@ class WorkerStage:
         seen: Counter[str] = Counter()
         deadline = time.monotonic() + START_SECONDS
         await self._settle(within_seconds=START_SECONDS)
-        while max(seen.values(), default=0) < LOOKS:
+        while max(seen.values(), default=0) < LOOKS or _in_transaction(first):
             standing = self._standing(first)
             if standing is None or standing.view is None:
                 raise SubjectFailed(
@@ -449,18 +456,11 @@ class WorkerStage:
 
     async def _go(self, actor: Actor, standing: Standing) -> None:
         """Let a worker make one request, and wait until everybody stands still."""
-        before = actor.moved
-        poll = self._is_poll(actor, standing)
+        session = standing.session
+        if session is not None and session.status == "T" and not self._is_poll(actor, standing):
+            actor.in_hand.add(session)
         self._pass_on(actor, standing)
         await self._settle()
-        session = standing.session
-        if session is None:
-            return
-        if session.status in {"T", "E"} and session.open:
-            if not poll or actor.moved > before:
-                actor.in_hand.add(session)
-        else:
-            actor.in_hand.discard(session)
 
     # ---------------------------------------------------------------- the stage
 
@@ -666,7 +666,9 @@ class WorkerStage:
             if standing.view is not None:
                 await self._plans.look(standing.view)
             await self._go(actor, standing)
-            touched |= self._touched(standing, moved=actor.moved > before)
+            control = begins_transaction(standing.fingerprint) or ends_transaction(standing.fingerprint)
+            if not control or actor.moved > before:
+                touched |= self._touched(standing, moved=actor.moved > before)
             if actor.moved > before:
                 shown, values = standing, said
             has_looked = has_looked or looked
