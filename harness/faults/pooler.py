@@ -35,8 +35,8 @@ async def pooler_in_transaction_mode(target: Target) -> AsyncIterator[Landed]:
         raise Inapplicable("no process of ours may be started here")
     port = _free_port()
     pooler = WorkerProcess("PgBouncer")
+    config = _config(target, port)
     try:
-        config = _config(target, port)
         env = {"PATH": os.environ.get("PATH", os.defpath)}
         await pooler.start(_command(config), target.folder, env, target.folder / "pgbouncer.log", target.watchdog)
         address = target.worker.via("127.0.0.1", port)
@@ -55,10 +55,12 @@ async def pooler_in_transaction_mode(target: Target) -> AsyncIterator[Landed]:
                 return str(row[0]) if row else None
 
         version = await shown(answered, within_seconds=READY_SECONDS, reason="PgBouncer to answer")
+        config.unlink()  # it has been read, and may hold a password
         await victim.kill()
         await victim.start_with({"DATABASE_URL": address.url(), **address.env()})
         yield Landed(f"worker {victim.number} is connected through port {port}, where {version} answers", victim.number)
     finally:
+        config.unlink(missing_ok=True)
         if victim.running:
             await victim.kill()
         if pooler.running:

@@ -33,11 +33,11 @@ class ServerClock:
         self._preloaded = preloaded
         self._write()
 
-    def environment(self) -> dict[str, str]:
-        """What the postmaster is started with."""
+    def environment(self, file: Path | None = None, preloaded: Path | None = None) -> dict[str, str]:
+        """What the postmaster is started with; a container sees the two files elsewhere."""
         return {
-            "LD_PRELOAD": str(self._preloaded),
-            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "LD_PRELOAD": str(preloaded or self._preloaded),
+            "FAKETIME_TIMESTAMP_FILE": str(file or self._file),
             "FAKETIME_NO_CACHE": "1",
             "DONT_FAKE_MONOTONIC": "1",
         }

@@ -22,6 +22,7 @@ class Cluster(ABC):
     source: str
     can_create_databases: bool
     may_be_hurt: bool
+    can_start_slowly: bool = False
     kept: bool = False
     clock: ServerClock | None = None  # when it was opened with one that can be moved
     programs: Path | None = None  # the folder of psql and its kin, when the server is ours
@@ -93,6 +94,11 @@ async def open_cluster(
 
         async with open_guest(option, allow_existing=allow_existing) as guest:
             yield guest
+    elif option.kind == "docker":
+        from harness.postgres.docker import open_container
+
+        async with open_container(option, watchdog, folder, clock=clock) as container:
+            yield container
     else:
         from harness.postgres.owned import open_owned
 

@@ -11,22 +11,25 @@ from harness.contracts.problem import BadInput
 
 EMBEDDED_VERSIONS = (16, 17, 18)
 DEFAULT_VERSION = 18
-ALLOWED = "embedded, local, local:BINDIR or postgresql://user@host:port/database"
+ALLOWED = "embedded, local, local:BINDIR, docker, docker:IMAGE or postgresql://user@host:port/database"
 
 
 @dataclass(frozen=True)
 class ServerOption:
-    """A server to start (``embedded`` or ``local``), or one that somebody else runs (``dsn``)."""
+    """A server to start (``embedded``, ``local`` or ``docker``), or one that somebody else runs (``dsn``)."""
 
     kind: str
     major: int | None = None  # of binaries to find; None: the newest
     bin_dir: Path | None = None
     dsn: str | None = field(default=None, repr=False)
+    image: str | None = None  # of a container
 
     def shown(self) -> str:
         """As typed, without a password."""
         if self.dsn is not None:
             return without_password(self.dsn)
+        if self.image is not None:
+            return f"{self.kind}:{self.image}"
         return self.kind if self.bin_dir is None else f"{self.kind}:{self.bin_dir}"
 
 
@@ -44,6 +47,8 @@ def parse_server(text: str, pg: str | int | None = None) -> ServerOption:
         if rest and not (Path(rest).expanduser() / "postgres").is_file():
             mistakes.append(f"--server {text}: there is no program 'postgres' in {rest!r}; name its bin directory")
         option = ServerOption("local", major, Path(rest).expanduser().absolute() if rest else None)
+    elif kind == "docker":
+        option = ServerOption("docker", major, image=rest or f"postgres:{major or DEFAULT_VERSION}")
     elif text != "embedded":
         mistakes.append(f"--server {without_password(text)!r}: not a server; allowed are {ALLOWED}")
     if mistakes:

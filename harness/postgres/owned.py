@@ -33,6 +33,7 @@ class OwnedCluster(Cluster):
     worker_role = WORKER_ROLE
     can_create_databases = True
     may_be_hurt = True
+    can_start_slowly = True
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -62,23 +63,27 @@ class OwnedCluster(Cluster):
         self.server.kill_backend(pid)
 
     async def reload(self, settings: Mapping[str, str | None]) -> None:
-        """ALTER SYSTEM, then wait for the postmaster to have read it. BadInput for a setting the server refuses."""
-        async with await connect(self.address) as connection:
-            before = await _loaded_at(connection)
-            for name, value in settings.items():
-                try:
-                    await connection.execute(_alter_system(name, value))
-                except psycopg.Error as error:
-                    raise BadInput(f"setting {name} = {value!r}: {first_line(error)}") from error
-            await connection.execute("select pg_reload_conf()")
-            deadline = time.monotonic() + RELOAD_SECONDS
-            while await _loaded_at(connection) == before:
-                if time.monotonic() > deadline:
-                    raise EnvironmentFailed(f"the server did not read its settings within {RELOAD_SECONDS:g} s")
-                await asyncio.sleep(POLL_SECONDS)
+        await reload_settings(self.address, settings)
 
     def keep(self) -> str:
         return f"{super().keep()}  # to end it: kill -QUIT {self.server.pid}"
+
+
+async def reload_settings(address: Address, settings: Mapping[str, str | None]) -> None:
+    """ALTER SYSTEM, then wait for the postmaster to have read it. BadInput for a setting the server refuses."""
+    async with await connect(address) as connection:
+        before = await _loaded_at(connection)
+        for name, value in settings.items():
+            try:
+                await connection.execute(_alter_system(name, value))
+            except psycopg.Error as error:
+                raise BadInput(f"setting {name} = {value!r}: {first_line(error)}") from error
+        await connection.execute("select pg_reload_conf()")
+        deadline = time.monotonic() + RELOAD_SECONDS
+        while await _loaded_at(connection) == before:
+            if time.monotonic() > deadline:
+                raise EnvironmentFailed(f"the server did not read its settings within {RELOAD_SECONDS:g} s")
+            await asyncio.sleep(POLL_SECONDS)
 
 
 @contextlib.asynccontextmanager

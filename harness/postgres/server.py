@@ -69,6 +69,12 @@ class Guard(Protocol):
     def forget_folder(self, folder: Path) -> None:
         """Called when it is removed."""
 
+    def watch_container(self, name: str) -> None:
+        """Called before the container is made."""
+
+    def forget_container(self, name: str) -> None:
+        """Called when it is removed."""
+
 
 class Server:
     """A postmaster, our own child. Not tied to an event loop: any loop may drive it, one at a time."""

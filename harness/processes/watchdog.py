@@ -78,6 +78,14 @@ class Watchdog:
         """The folder is gone, or is meant to stay."""
         self._tell("forget", "folder", str(folder))
 
+    def watch_container(self, name: str) -> None:
+        """Remove this container."""
+        self._tell("watch", "container", name)
+
+    def forget_container(self, name: str) -> None:
+        """The container is gone, or is meant to stay."""
+        self._tell("forget", "container", name)
+
     def close(self) -> None:
         """Say goodbye: the guard exits and ends nothing."""
         self._end(b'["exit", "", ""]\n')

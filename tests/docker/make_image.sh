@@ -10,4 +10,4 @@ trap 'rm -rf "$root"' EXIT
 debootstrap --variant=minbase --include=postgresql-15 bookworm "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >&2
 rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/archives/*.deb "$root"/usr/share/doc "$root"/usr/share/locale
 install -m 0755 "$here/entrypoint.sh" "$root/entrypoint.sh"
-tar -C "$root" -c . | docker import --change 'ENTRYPOINT ["/entrypoint.sh"]' --change 'EXPOSE 5432' --change 'STOPSIGNAL SIGINT' - "$name"
+tar -C "$root" -c . | docker import --change 'ENTRYPOINT ["/entrypoint.sh"]' --change 'EXPOSE 5432' - "$name"

@@ -48,7 +48,7 @@ class Bench:
 
     async def busy(self) -> None:
         """Jobs for the faults that need one to strike."""
-        await self.lab.enqueue(4)
+        await self.lab.enqueue(6)
 
     def told(self, since: int, kind: type[FaultLanded] | type[FaultHealed], fault: Fault[Target]) -> list[Any]:
         entries = self.lab.recorder.entries
@@ -144,6 +144,7 @@ def test_it_heals_when_interrupted_and_by_itself(bench: Bench, fault: Fault[Targ
             await task
         assert len(bench.told(since, FaultHealed, fault)) == 1
         since = bench.last
+        await bench.busy()
         injury = await begin(fault, target, lasts_at_most_seconds=0.1)
         async with asyncio.timeout(fault.heals_within_seconds):
             while not injury.healed:
