@@ -91,7 +91,8 @@ def _losses(story: Story, job: Job) -> Iterator[Excuse]:
         end = job.places[index + 1] if index + 1 < len(job.places) else None
         for place in [*job.span(index), *([end] if end is not None else [])]:
             transition = job.transitions[place]
-            if transition.change != "claim" and transition.same_holder(grant):
+            # Giving back what is over may be the rescue of a worker that comes upon a job of its own.
+            if transition.change not in {"claim", "release", "fail"} and transition.same_holder(grant):
                 continue
             if transition.worker and lease_at(story, job, place).lease in {Lease.OVER, Lease.UNKNOWN}:
                 why.append("the lease's end")

@@ -2,14 +2,15 @@
 
 Rule: the bug zoo's I15: no deadlock, serialization failure or broken connection turns into a job's failure. A worker whose only
 call under its grant was answered with 2xx, and which lived on, must not write a failure or put the job back: it may complete
-it, or leave it to its lease. A worker that was paused, cut off or killed before it could read the answer is not judged, and what
-is put back because the worker was asked to stop is a repeat that is excused. Source: B07, B116.
+it, or leave it to its lease. A worker that was paused, cut off or killed before it could read the answer is not judged, nor is
+what is put back after its lease had ended (a rescue), or because the worker was asked to stop. Source: B07, B116.
 """
 
 from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
+from harness.history.lease import Lease, lease_at
 from harness.history.story import Call, Job, Story, Transition
 
 NAME = "failures_are_real"
@@ -27,7 +28,9 @@ def failures_are_real(story: Story) -> Iterator[Finding | Unknown]:
             for place in job.span(index):
                 write = job.transitions[place]
                 written = write.change == "fail" or (write.change == "release" and not _asked_to_stop(story, write))
-                if written and write.same_holder(grant) and write.began > heard:
+                if not written or not write.same_holder(grant) or write.began <= heard:
+                    continue
+                if lease_at(story, job, place).lease not in {Lease.OVER, Lease.UNKNOWN}:
                     yield _finding(story, job, grant, calls[-1], write)
                     break
 

@@ -10,6 +10,7 @@ from harness.history.made_up import SUBJECT, History
 from harness.history.story import Story
 from harness.invariants.calls_follow_grants import calls_follow_grants
 from harness.invariants.effect_once import effect_once
+from harness.invariants.failures_are_real import failures_are_real
 from harness.invariants.no_double_execution import is_unexcused_duplicate, no_double_execution
 
 Teller = Callable[[History], None]
@@ -225,3 +226,17 @@ def test_the_alarm_during_a_play_rings_as_soon_as_truth_is_known() -> None:
         if is_unexcused_duplicate(story, entry) is not None:
             rang.append(entry)
     assert [type(entry.what) for entry in rang] == [Moved]
+
+
+def test_the_rescue_of_ones_own_expired_job_is_its_leases_end_and_no_failure() -> None:
+    for waited_ms, expected in ((2500, 0), (500, 1)):
+        h = History()
+        h.start(1)
+        h.enqueue("a")
+        h.claim(1, "a")
+        h.call(1, "a")  # its completion was refused by the server, and not tried again
+        h.wait(waited_ms)
+        h.release(1, "a")
+        h.run(1, "a")
+        assert found(h) == expected
+        assert len(list(failures_are_real.judge(Story.of(h.entries)))) == expected
