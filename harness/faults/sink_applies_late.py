@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from harness.contracts.fault import Landed, fault
 from harness.contracts.point import Point
-from harness.faults.target import Target, has_victim
+from harness.faults.target import Target, Victim, has_victim
 from harness.history.events import Applied
 
 CALL_SECONDS = 9.0
@@ -12,14 +12,14 @@ CALL_SECONDS = 9.0
 
 @fault("sink applies late", strikes="sink", needs=[has_victim], holds_seconds=1.0)
 async def sink_applies_late(target: Target) -> AsyncIterator[Landed]:
-    """A worker dies while its call is on the way, and the call takes effect afterwards, with nobody to hear the reply."""
-    victim, sink, recorder = target.victim, target.sink, target.recorder
-    hold = sink.hold(Point.CALLING, worker=victim.number)
-    died = False
+    """The next worker that calls dies while its call is on the way, and the call takes effect afterwards, with nobody to hear the reply."""
+    sink, recorder = target.sink, target.recorder
+    hold = sink.hold(Point.CALLING)
+    victim: Victim | None = None
     try:
         call = await hold.reached(CALL_SECONDS)
         sink.apply_late = True
-        died = True
+        victim = next(worker for worker in target.everyone if worker.number == call.worker)
         await victim.kill()
         hold.release()
         applied = await recorder.wait_for(
@@ -34,5 +34,5 @@ async def sink_applies_late(target: Target) -> AsyncIterator[Landed]:
     finally:
         hold.release()
         sink.apply_late = False
-        if died and not victim.running:
+        if victim is not None and not victim.running:
             await victim.start()
