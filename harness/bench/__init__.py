@@ -13,10 +13,13 @@ from harness.event_loop import new_event_loop
 
 @dataclass(frozen=True)
 class Bench:
-    """One benchmark: a module here with a function ``run`` that returns names and numbers."""
+    """One benchmark: a module here with a function ``run`` that returns names and numbers, and ``as_text`` if it has a say in
+    how they are shown.
+    """
 
     title: str
     run: Callable[[], Any]
+    as_text: Callable[[Mapping[str, Any]], str]
 
     def measure(self) -> Mapping[str, Any]:
         """Run it to its end."""
@@ -35,5 +38,9 @@ def discover() -> dict[str, Bench]:
         module = importlib.import_module(f"{__name__}.{module_info.name}")
         if hasattr(module, "run"):
             title = (module.__doc__ or "").strip().splitlines()[0]
-            found[module_info.name] = Bench(title, module.run)
+            found[module_info.name] = Bench(title, module.run, getattr(module, "as_text", _as_text))
     return found
+
+
+def _as_text(result: Mapping[str, Any]) -> str:
+    return "\n".join(f"{key:40} {value}" for key, value in result.items())
