@@ -22,7 +22,7 @@ STATEMENTS = {
     "enqueue": ("read_schema", "enqueue", "find_duplicate"),
     "work": (
         "read_schema", "has_tenants", "takeover", "claim", "claim_of_tenants", "claim_overdue", "read_payload", "mark_calling",
-        "record_result", "renew", "complete", "fail", "release", "read_own",
+        "record_result", "renew", "complete", "complete_together", "fail", "release", "read_own",
     ),
     "operate": ("read_schema", "show_job", "show_audit", "list_jobs", "status", "operate", "set_tenant"),
     "read": ("read_schema", "status", "show_job", "show_audit", "consistent", "metrics", "shadow"),
@@ -33,7 +33,7 @@ STATEMENTS = {
 VALUES: dict[str, Any] = {
     "id": -1, "version": -1, "worker": "preflight", "kinds": ["preflight: no such kind"], "held": [], "lease": "1s",
     "longest_run": "1h", "overdue": "1s", "ids": [-1], "versions": [-1], "phase": "result_obtained", "remote_id": None,
-    "reason": "preflight", "outcome": "retry", "absent": False, "error_class": "preflight", "error_code": None,
+    "reason": "preflight", "remote_ids": [None], "reasons": ["preflight"], "outcome": "retry", "absent": False, "error_class": "preflight", "error_code": None,
     "error_reason": "preflight", "response_id": None, "base": "1s", "cap": "1s", "jitter": 0.0, "key": "preflight",
     "kind": "preflight", "priority": 0, "run_at": None, "group": None, "tenant": None, "max_attempts": 1, "body": "{}",
     "business_key": None, "state": "paused", "after": 0, "keep": "1000 years", "expected_state": "paused",

@@ -6,7 +6,10 @@ import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import psycopg
 
 from reference_queue.failures import Failure
 from reference_queue.grants import Grant, Phase
@@ -20,6 +23,7 @@ SECONDS_BETWEEN_TENANTS = 5.0
 # Sizes that a batch is rounded down to: each is a statement of its own to the server.
 BATCHES = (100, 50, 20, 10, 5, 3, 2, 1)
 LONGEST_INSISTENCE_SECONDS = 60.0
+MOST_TOGETHER = 100
 
 log = logging.getLogger("reference_queue")
 
@@ -30,6 +34,24 @@ class Ours(enum.StrEnum):
     WON = "won"
     LOST = "lost"  # zero rows: another grant, or an operator, has the job; stop and write nothing
     UNKNOWN = "unknown"  # we could not find out in time; the lease decides
+
+
+class Together(enum.Enum):
+    """What became of a result that was to be written together with others."""
+
+    WRITTEN = enum.auto()
+    ALONE = enum.auto()  # not written: nothing to go with, or the row is locked, or it is not ours any more
+    IN_DOUBT = enum.auto()
+
+
+@dataclass(frozen=True)
+class Result:
+    """A completion that waits to be written."""
+
+    grant: Grant
+    remote_id: str | None
+    reason: str
+    fate: asyncio.Future[Together]
 
 
 class Protocol:
@@ -45,6 +67,8 @@ class Protocol:
         self._metrics = metrics
         self._tenants = False
         self._next_tenants = 0.0
+        self._results: list[Result] = []
+        self._writer: asyncio.Task[None] | None = None
 
     async def claim(self, count: int) -> list[Grant]:
         """Grants of due jobs. An empty answer means that nothing could be locked now, not that nothing is there."""
@@ -108,7 +132,51 @@ class Protocol:
         return await self._insist("record_result", grant, {"phase": phase.value, "remote_id": remote_id}, happened=())
 
     async def complete(self, grant: Grant, remote_id: str | None, reason: str) -> Ours:
-        return await self._insist("complete", grant, {"remote_id": remote_id, "reason": reason}, happened=("done",))
+        """With several slots, results that come at the same moment are written together; nobody waits for more to come."""
+        fate = Together.ALONE
+        if self._settings.slots > 1:
+            result = Result(grant, remote_id, reason, asyncio.get_running_loop().create_future())
+            self._results.append(result)
+            if self._writer is None:
+                self._writer = asyncio.create_task(self._write_results())
+            fate = await result.fate
+        if fate is Together.WRITTEN:
+            return Ours.WON
+        values = {"remote_id": remote_id, "reason": reason}
+        return await self._insist("complete", grant, values, happened=("done",), in_doubt=fate is Together.IN_DOUBT)
+
+    async def _write_results(self) -> None:
+        """Write what there is, then what came meanwhile, until nothing is left. A row that is locked is never waited for."""
+        await asyncio.sleep(0)  # the results of this moment
+        while self._results:
+            together, self._results = self._results[:MOST_TOGETHER], self._results[MOST_TOGETHER:]
+            fates: Mapping[int, Together] = {}
+            try:
+                fates = await self._complete_together(together) if len(together) > 1 else {}
+            finally:  # whatever happens, nobody waits for ever
+                for result in together:
+                    if not result.fate.done():
+                        result.fate.set_result(fates.get(result.grant.id, Together.ALONE))
+        self._writer = None
+
+    async def _complete_together(self, results: Sequence[Result]) -> Mapping[int, Together]:
+        values: dict[str, Any] = {
+            "ids": [result.grant.id for result in results],
+            "versions": [result.grant.version for result in results],
+            "remote_ids": [result.remote_id for result in results],
+            "reasons": [result.reason for result in results],
+            "worker": self._settings.worker,
+        }
+        try:
+            rows = await self._sessions.run(self._statements.text("complete_together"), values)
+        except Unknown as error:
+            log.warning("complete_together jobs=%d unknown=%s", len(results), error)
+            return {result.grant.id: Together.IN_DOUBT for result in results}
+        except (NothingHappened, psycopg.Error) as error:
+            # Rolled back as a whole. Alone, each of them finds out for itself what is wrong.
+            log.info("complete_together jobs=%d nothing_happened=%s", len(results), type(error).__name__)
+            return {}
+        return {row["id"]: Together.WRITTEN for row in rows}
 
     async def fail(self, grant: Grant, failure: Failure, *, absent: bool = False) -> Ours:
         """``absent``: the outside says that the effect does not exist."""
@@ -146,7 +214,9 @@ class Protocol:
         rows = await self._sessions.run(self._statements.text("read_payload"), {"id": grant.id})
         return rows[0]["body"] if rows else None
 
-    async def _insist(self, name: str, grant: Grant, values: Mapping[str, Any], happened: Sequence[str]) -> Ours:
+    async def _insist(
+        self, name: str, grant: Grant, values: Mapping[str, Any], happened: Sequence[str], *, in_doubt: bool = False
+    ) -> Ours:
         """Run a guarded write until we know what became of it.
 
         After a lost reply it is never just repeated: we read our own grant first. Zero rows at the first try mean that the
@@ -154,7 +224,6 @@ class Protocol:
         """
         guard = {"id": grant.id, "version": grant.version, "worker": self._settings.worker}
         until = time.monotonic() + max(LONGEST_INSISTENCE_SECONDS, self._settings.deadline_seconds * 2)
-        in_doubt = False
         wait_seconds = 0.05
         while True:
             try:

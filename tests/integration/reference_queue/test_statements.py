@@ -313,3 +313,29 @@ def test_a_job_that_disagrees_with_its_audit_is_found(queue: Queue, damage: str)
     queue.run(damage)
     assert len(queue.inconsistencies()) == 1
     queue.run("rollback")
+
+
+def test_results_written_together_are_each_guarded_and_wait_for_no_lock(queue: Queue) -> None:
+    """Of five: two are written, one is locked by somebody else, one has a stale version, one is done already."""
+    for number in range(5):
+        queue.enqueue(f"k{number}")
+    rows = queue.claim(batch=5)
+    ids, versions = [row["id"] for row in rows], [row["version"] for row in rows]
+    versions[3] -= 1
+    queue.named("complete", id=ids[4], version=versions[4], worker="w", remote_id=None, reason="completed")
+    values = {"worker": "w", "remote_ids": ["r0", None, None, None, None], "reasons": ["completed"] * 5}
+    with psycopg.connect(queue.dsn) as other:
+        other.execute("select 1 from queue_job where id = %(id)s for update", {"id": ids[2]})
+        written = queue.named("complete_together", ids=ids, versions=versions, **values)
+    assert {row["id"] for row in written} == {ids[0], ids[1]}
+    assert [queue.job(f"k{number}")["state"] for number in range(5)] == ["done", "done", "running", "running", "done"]
+    assert [queue.job(f"k{number}")["remote_id"] for number in range(2)] == ["r0", None]
+    assert (
+        queue.named(
+            "complete_together",
+            ids=ids[2:3],
+            versions=versions[2:3],
+            **{**values, "worker": "x", "remote_ids": [None], "reasons": [""]},
+        )
+        == []
+    )

@@ -114,3 +114,41 @@ def test_a_claim_that_was_rolled_back_is_tried_again_a_bounded_number_of_times(m
     protocol, sessions = play(monkeypatch, *[("claim", Conflict("40001"))] * moves.CLAIM_TRIES)
     assert asyncio.run(protocol.claim(1)) == []
     assert sessions.script == []
+
+
+SLOTS = read(["--lease", "1s", "--name", "w", "--slots", "3"], {})
+GRANTS = [dataclasses.replace(GRANT, id=number) for number in (7, 8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("script", "verdicts"),
+    [
+        ([("complete_together", [{"id": 7}, {"id": 8}, {"id": 9}])], [Ours.WON, Ours.WON, Ours.WON]),
+        # what is locked or lost goes alone
+        (
+            [("complete_together", [{"id": 7}]), ("complete", [ROW]), ("complete", [])],
+            [Ours.WON, Ours.WON, Ours.LOST],
+        ),
+        # rolled back as a whole: nothing is in doubt
+        (
+            [("complete_together", Conflict("40P01")), ("complete", [ROW]), ("complete", [ROW]), ("complete", [])],
+            [Ours.WON, Ours.WON, Ours.LOST],
+        ),
+        # a lost reply: each looks before it repeats anything
+        (
+            [("complete_together", Unknown()), ("read_own", DONE), ("read_own", DONE), ("read_own", DONE)],
+            [Ours.WON, Ours.WON, Ours.WON],
+        ),
+    ],
+    ids=str,
+)
+def test_results_of_one_moment_go_together_and_each_has_its_own_answer(
+    monkeypatch: pytest.MonkeyPatch, script: list[tuple[str, Any]], verdicts: list[Ours]
+) -> None:
+    protocol, sessions = play(monkeypatch, *script, settings=SLOTS)
+
+    async def end_at_once() -> list[Ours]:
+        return list(await asyncio.gather(*(protocol.complete(grant, None, "completed") for grant in GRANTS)))
+
+    assert asyncio.run(end_at_once()) == verdicts
+    assert sessions.script == []
