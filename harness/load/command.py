@@ -10,7 +10,7 @@ from harness.contracts.problem import BadInput
 from harness.contracts.subject import Subject
 from harness.document import Document
 from harness.load.compose import Loaded, conclude_run, load_document, save_trace
-from harness.load.front import FRONTS, front_named
+from harness.load.front import front_named
 from harness.load.plan import LoadPlan, read_plan
 from harness.load.run import Listener, LoadOptions, Progress, run_load
 from harness.load.samplers import HostMetrics
@@ -60,8 +60,7 @@ class Asked:
         return settings(self.sweep)
 
     def _others(self) -> None:
-        if self.front not in FRONTS:
-            raise BadInput(f'front: "{self.front}" is not one of {", ".join(FRONTS)}')
+        front_named(self.front)
         if self.host_metrics is not None:
             HostMetrics(self.host_metrics)
 

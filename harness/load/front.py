@@ -1,13 +1,22 @@
-"""Who produces: our own process, or Locust as a front, headless or with its web page."""
+"""Who produces: our own process, or Locust as a front, headless or with its web page, in one process or several."""
 
 from collections.abc import Callable
 
+from harness.contracts.problem import BadInput
 from harness.load.producing import ProducerProcess, Production
 
-FRONTS = ("own",)
+FRONTS = ("own", "locust", "locust-web")
+MOST_PROCESSES = 16
 
 
-def front_named(name: str) -> Callable[[], Production]:
-    """What starts it."""
-    assert name in FRONTS
-    return ProducerProcess
+def front_named(text: str) -> Callable[[], Production]:
+    """What starts it: ``own``, ``locust``, ``locust:4`` or ``locust-web``. Raises BadInput."""
+    name, colon, number = text.partition(":")
+    processes = int(number) if number.isascii() and number.isdigit() else 0 if colon else 1
+    if name not in FRONTS or not 1 <= processes <= MOST_PROCESSES or (name == "own" and colon):
+        raise BadInput(f'front: "{text}" is not one of {", ".join(FRONTS)}; Locust may have processes, as in locust:2')
+    if name == "own":
+        return ProducerProcess
+    from harness.load.locust_process import LocustProcess
+
+    return lambda: LocustProcess(web=name == "locust-web", processes=processes)

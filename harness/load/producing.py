@@ -58,10 +58,14 @@ class Production(Protocol):
     """Whatever produces: our own process, or Locust's."""
 
     report: Report
+    lead_seconds: float  # from its start until it can be on time
 
     @property
     def running(self) -> bool:
         """Whether it may still send."""
+
+    def tell(self, **words: object) -> None:
+        """How the run goes, for those who show it: phase, age_ms."""
 
     async def start(self, orders: Orders, environment: Mapping[str, str], watchdog: Watchdog, log: Path) -> None:
         """Begin on schedule."""
@@ -75,6 +79,8 @@ class Production(Protocol):
 
 class ProducerProcess:
     """One producer. ``report`` is its latest word."""
+
+    lead_seconds = 2.5
 
     def __init__(self) -> None:
         self.report = NOTHING
@@ -100,6 +106,9 @@ class ProducerProcess:
         self._process.stdin.write(msgspec.json.encode(orders) + b"\n")
         await self._process.stdin.drain()
         self._listener = asyncio.create_task(self._listen())
+
+    def tell(self, **words: object) -> None:
+        """It shows nothing to anybody."""
 
     @property
     def running(self) -> bool:

@@ -273,7 +273,7 @@ class _Run:
         dues = options.folder / "dues.npy"
         np.save(dues, self.trace.dues)
         # The schedule begins once everything is up, however long that took.
-        self.trace.began = time.monotonic() + LEAD_SECONDS
+        self.trace.began = time.monotonic() + self.producer.lead_seconds
         orders = Orders(
             began=self.trace.began,
             dues=str(dues.resolve()),
@@ -287,6 +287,8 @@ class _Run:
         )
         environment = self.workers.environment(0) | {"DATABASE_URL": self.address.url()} | self.address.env()
         await self.producer.start(orders, environment, self.watchdog, options.folder / "producer.log")
+        if (url := getattr(self.producer, "url", None)) is not None:
+            self.listener.doing(f"Locust's page is at {url}")
 
     def _samplers(self) -> Samplers:
         server = self.cluster.server if isinstance(self.cluster, OwnedCluster) else None
@@ -353,6 +355,7 @@ class _Run:
     def _enter(self, phase: str) -> None:
         self.phase = phase
         self.samplers.phase(phase)
+        self.producer.tell(phase=phase)
 
     async def _warm_up(self) -> None:
         """Until steady: tested on a window, every quarter of it; not at all when it will not be."""
@@ -514,6 +517,7 @@ class _Run:
         if look.at - self._progress_at < PROGRESS_SECONDS:
             return
         self._progress_at = look.at
+        self.producer.tell(age_ms=round(look.oldest_unstarted_age * 1000, 1))
         before = next((other for other in self.looks if other.at >= look.at - 3), look)
         span = max(look.at - before.at, 1e-9)
         arrivals, done = (look.due - before.due) / span, (look.done - before.done) / span

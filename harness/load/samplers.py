@@ -5,6 +5,7 @@ They are looked at, never waited for: a sample that cannot be taken (the databas
 
 import asyncio
 import contextlib
+import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -188,15 +189,30 @@ class Machine:
     def _cores(self, leaders: Sequence[int], seen: dict[int, float], span: float) -> float:
         used = 0.0
         for leader in leaders:
-            with contextlib.suppress(psutil.Error):
-                family = psutil.Process(leader)
-                for process in [family, *family.children(recursive=True)]:
-                    with contextlib.suppress(psutil.Error):
-                        times = process.cpu_times()
-                        total = times.user + times.system
-                        seen[process.pid] = total
-                        used += max(total - self._used.get(process.pid, total), 0.0)
+            for pid in family(leader):
+                with contextlib.suppress(psutil.Error):
+                    times = psutil.Process(pid).cpu_times()
+                    total = times.user + times.system
+                    seen[pid] = total
+                    used += max(total - self._used.get(pid, total), 0.0)
         return round(used / span, 3)
+
+
+def family(leader: int) -> list[int]:
+    """A process and its descendants. Linux lists children by itself; asking psutil reads every process of the machine, which
+    held up our event loop, and with it the calls that it serves, for a tenth of the time.
+    """
+    if not Path(f"/proc/{leader}/task/{leader}/children").exists():
+        try:
+            return [leader, *(child.pid for child in psutil.Process(leader).children(recursive=True))]
+        except psutil.Error:
+            return []
+    found = [leader]
+    for pid in found:  # grows as it is walked
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  four times as quick as pathlib, every second
+                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    return found
 
 
 class HostMetrics:
