@@ -25,6 +25,7 @@ class Cluster(ABC):
     can_start_slowly: bool = False
     kept: bool = False
     clock: ServerClock | None = None  # when it was opened with one that can be moved
+    disk: Path | None = None  # a small disk that holds its data and nothing else, and may be filled
     programs: Path | None = None  # the folder of psql and its kin, when the server is ours
 
     @abstractmethod
@@ -84,10 +85,12 @@ async def open_cluster(
     durable: bool = False,
     allow_existing: bool = False,
     clock: bool = False,
+    disk_mb: int | None = None,
 ) -> AsyncIterator[Cluster]:
     """The cluster that ``option`` names; a server that is ours logs to ``folder/server.log`` and leaves nothing else.
 
-    ``durable`` keeps fsync on, ``clock`` makes its clock movable where that is possible. ``allow_existing`` accepts a guest's database that is not empty.
+    ``durable`` keeps fsync on, ``clock`` makes its clock movable, and ``disk_mb``
+    puts its data on a disk of that size, where that is possible. ``allow_existing`` accepts a guest's database that is not empty.
     """
     if option.kind == "dsn":
         from harness.postgres.guest import open_guest
@@ -102,5 +105,5 @@ async def open_cluster(
     else:
         from harness.postgres.owned import open_owned
 
-        async with open_owned(option, watchdog, folder, durable=durable, clock=clock) as owned:
+        async with open_owned(option, watchdog, folder, durable=durable, clock=clock, disk_mb=disk_mb) as owned:
             yield owned

@@ -42,6 +42,7 @@ class OwnedCluster(Cluster):
         self.source = server.binaries.source
         self.programs = server.binaries.folder
         self.clock = server.clock
+        self.disk = server.disk
         self._databases = Databases(self.address)
 
     async def create_database(self, name: str, template: str | None = None) -> Address:
@@ -88,7 +89,13 @@ async def reload_settings(address: Address, settings: Mapping[str, str | None]) 
 
 @contextlib.asynccontextmanager
 async def open_owned(
-    option: ServerOption, watchdog: Guard, folder: Path, *, durable: bool, clock: bool = False
+    option: ServerOption,
+    watchdog: Guard,
+    folder: Path,
+    *,
+    durable: bool,
+    clock: bool = False,
+    disk_mb: int | None = None,
 ) -> AsyncIterator[OwnedCluster]:
     """A running cluster; at the end the server is gone and its data removed, unless it was kept."""
     account, found = await _undisturbed(lambda: _found(option))
@@ -96,7 +103,7 @@ async def open_owned(
     kept = False
     try:
         try:
-            await _undisturbed(lambda: server.prepare(durable=durable, clock=clock))
+            await _undisturbed(lambda: server.prepare(durable=durable, clock=clock, disk_mb=disk_mb))
             await server.start()
         except (OSError, subprocess.SubprocessError) as error:
             raise EnvironmentFailed(f"PostgreSQL {found.version} cannot be set up: {error}") from error

@@ -50,6 +50,7 @@ SETTINGS = {
     "log_line_prefix": "%m [%p] %q%a ",
     "logging_collector": "off",
 }
+SETTINGS_OF_A_SMALL_DISK = {"max_wal_size": "96MB", "min_wal_size": "32MB"}
 SETTINGS_OF_18 = {"io_method": "sync"}  # three processes less to start and stop
 CARELESS = {"fsync": "off", "full_page_writes": "off"}  # survives every death but the machine's own
 
@@ -84,6 +85,7 @@ class Server:
         self.log = log
         self.port = 0
         self.clock: ServerClock | None = None
+        self.disk: Path | None = None  # a small disk of its own, that may be filled
         self._account = account
         self._guard = guard
         self._arguments: tuple[str, ...] = ()
@@ -104,10 +106,12 @@ class Server:
             return None
         return self._postmaster.pid
 
-    def prepare(self, *, durable: bool, clock: bool = False) -> None:
+    def prepare(self, *, durable: bool, clock: bool = False, disk_mb: int | None = None) -> None:
         """Lay out a data folder from the cached one. Blocks for a tenth of a second, or two when the cache is empty."""
         seed = initialised(self.binaries, self._account)
         self._home = _folder_for(self._account, self._guard)
+        if disk_mb is not None and _mounted(self._home, disk_mb, self._account):
+            self.disk = self._home
         copied = self._account.run(["cp", "-Rp", seed / "data", self.data])
         if copied.returncode != 0:
             raise EnvironmentFailed(f"cannot copy a data folder to {self._home}: {copied.stderr.strip()}")
@@ -116,7 +120,10 @@ class Server:
             # Copied: the server's user may not be able to enter the folder that it was installed in.
             ours = Path(shutil.copy(preloaded, self._home / preloaded.name))
             self.clock = ServerClock(self._home / "clock", ours)
-        settings = SETTINGS | ({} if durable else CARELESS) | (SETTINGS_OF_18 if self.binaries.major >= 18 else {})
+        small = {} if self.disk is None else SETTINGS_OF_A_SMALL_DISK
+        settings = (
+            SETTINGS | small | ({} if durable else CARELESS) | (SETTINGS_OF_18 if self.binaries.major >= 18 else {})
+        )
         with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
@@ -181,6 +188,9 @@ class Server:
         """Stop at once and leave nothing."""
         await self.stop("immediate")
         if self._home is not None:
+            if self.disk is not None:
+                _unmounted(self.disk)
+                self.disk = None
             shutil.rmtree(self._home, ignore_errors=True)
             self._guard.forget_folder(self._home)
             self._home = None
@@ -263,6 +273,23 @@ def _folder_for(account: Account, guard: Guard) -> Path:
             pass  # not a place to write; try the next
         guard.forget_folder(folder)
     raise EnvironmentFailed(f"user {account.name} can write to no temporary folder; name one with TMPDIR")
+
+
+def _mounted(folder: Path, megabytes: int, account: Account) -> bool:
+    """Whether a small disk in memory could be put there; only root may, and not everywhere."""
+    owner = f",uid={account.uid},gid={account.gid}" if account.uid is not None else ""
+    options = f"size={megabytes}m,mode=0700{owner}"
+    try:
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "queueproof", folder], capture_output=True, check=False, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def _unmounted(folder: Path) -> None:
+    subprocess.run(["umount", "--lazy", folder], capture_output=True, check=False, timeout=10)
 
 
 def _free_port() -> int:

@@ -129,6 +129,8 @@ def clean_up(watched: dict[str, dict[object, str | None]], mark: str) -> None:
     import shutil  # here, because it is slow to import and seldom needed
 
     for doomed in map(str, watched["folder"]):
+        if os.path.ismount(doomed):
+            subprocess.run(["umount", "--lazy", doomed], capture_output=True, check=False)
         while os.path.lexists(doomed):
             shutil.rmtree(doomed, ignore_errors=True)
             if time.monotonic() > end:

@@ -42,6 +42,7 @@ SLOTS = 2
 CALM_SECONDS = 1.0
 SERVICE_SECONDS = 0.1
 SPARE_SECONDS = 90.0
+DISK_MB = 400
 _TOLD_EVERY_SECONDS = 1.0
 
 
@@ -97,7 +98,14 @@ async def run_drills(options: DrillOptions, listener: Listener) -> Document:
         recorder = stack.enter_context(Recorder(options.folder / HISTORY))
         listener.doing(f"starting PostgreSQL ({options.server.shown()})")
         cluster = await stack.enter_async_context(
-            open_cluster(options.server, watchdog, options.folder, allow_existing=options.allow_existing, clock=True)
+            open_cluster(
+                options.server,
+                watchdog,
+                options.folder,
+                allow_existing=options.allow_existing,
+                clock=True,
+                disk_mb=DISK_MB,
+            )
         )
         listener.doing(f"installing {options.subject.name}")
         site = await open_site(options.subject, cluster, watchdog, options.folder, exclusive=True)

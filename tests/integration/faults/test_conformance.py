@@ -65,7 +65,9 @@ def bench(watchdog: Watchdog, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
     async def opened(stack: AsyncExitStack) -> Lab:
         recorder = stack.enter_context(Recorder(folder / "history.jsonl"))
-        cluster = await stack.enter_async_context(open_cluster(parse_server("embedded"), watchdog, folder, clock=True))
+        cluster = await stack.enter_async_context(
+            open_cluster(parse_server("embedded"), watchdog, folder, clock=True, disk_mb=400)
+        )
         queue = load_subject(reference_queue_folder())
         quick = dataclasses.replace(queue, lease_seconds=0.8, heartbeat_seconds=0.2, takeover_within_seconds=2.0)
         site = await open_site(quick, cluster, watchdog, folder, exclusive=True)
