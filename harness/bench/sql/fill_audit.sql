@@ -5,5 +5,4 @@ from queue_job
 cross join (
     values (null, 'pending', 0, 'enqueued'), ('pending', 'running', 1, 'claimed'), ('running', 'done', 1, 'completed')
 ) as step (from_state, to_state, version, reason)
-where state = 'done'
-order by id;
+where state = 'done';
