@@ -8,6 +8,7 @@ from psycopg import sql
 from harness.contracts.fault import Inapplicable, Landed, fault
 from harness.faults.backend_terminated import terminated
 from harness.faults.target import Target
+from harness.postgres.databases import PREFIX
 
 TOO_MANY = "53300"
 
@@ -15,6 +16,9 @@ TOO_MANY = "53300"
 @fault("connections exhausted", strikes="connection")
 async def connections_exhausted(target: Target) -> AsyncIterator[Landed]:
     """New connections of workers are refused with "too many connections" (53300), and those they had are ended."""
+    if not target.owner.dbname.startswith(PREFIX):
+        # Were we killed meanwhile, a database of somebody's own would stay shut.
+        raise Inapplicable(f"the database {target.owner.dbname} is not ours to shut")
     database = sql.Identifier(target.owner.dbname)
     async with target.connected("limiter") as connection:
         try:

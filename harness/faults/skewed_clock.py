@@ -1,23 +1,29 @@
 """A worker process whose own clock is off, by a preloaded libfaketime; the monotonic clock stays true."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from harness.contracts.fault import Landed, fault
 from harness.contracts.problem import EnvironmentFailed
-from harness.faults.target import Target, has_victim, shown
-from harness.postgres.clock import LIBRARY, library
+from harness.faults.target import Target, comes_true, has_victim, shown
+from harness.postgres.clock import LIBRARY, ServerClock, library
 
 HOUR_SECONDS = 3600
+BEHIND_SECONDS = 0.5
 TITLE = "clock skewed"
 
 
 def environment(offset_seconds: int) -> dict[str, str]:
     """What a worker's environment needs for its clock to be off by that much. Raises EnvironmentFailed without the library."""
+    return {"LD_PRELOAD": str(_library()), "FAKETIME": f"{offset_seconds:+d}s", "DONT_FAKE_MONOTONIC": "1"}
+
+
+def _library() -> Path:
     found = library()
     if found is None:
         raise EnvironmentFailed("a worker's clock cannot be skewed here: libfaketime needs Linux")
-    return {"LD_PRELOAD": str(found), "FAKETIME": f"{offset_seconds:+d}s", "DONT_FAKE_MONOTONIC": "1"}
+    return found
 
 
 def landed(pid: int) -> str | None:
@@ -34,6 +40,11 @@ def on_linux(_: Target) -> str | None:
     return None if library() is not None else "a process's clock can be moved on Linux only"
 
 
+def has_folder(target: Target) -> str | None:
+    """The need of a file that tells the time."""
+    return None if target.folder is not None else "there is no folder to tell the time in"
+
+
 @fault(TITLE, strikes="clock", needs=[has_victim, on_linux], holds_seconds=3.0)
 async def skewed_clock_behind(target: Target) -> AsyncIterator[Landed]:
     """A worker is restarted on a machine whose clock is an hour behind; healed by another restart."""
@@ -46,6 +57,31 @@ async def skewed_clock_ahead(target: Target) -> AsyncIterator[Landed]:
     """A worker is restarted on a machine whose clock is an hour ahead; healed by another restart."""
     async for proof in _skewed(target, HOUR_SECONDS):
         yield proof
+
+
+@fault("clock stepped", strikes="clock", needs=[has_victim, on_linux, has_folder], holds_seconds=2.0)
+async def skewed_clock_stepped(target: Target) -> AsyncIterator[Landed]:
+    """A worker's clock jumps an hour ahead while it runs, and two hours back; healed by a restart with the true time."""
+    victim = target.victim
+    assert target.folder is not None, "asked before"
+    clock = ServerClock(target.folder / f"clock-of-worker-{victim.number}", _library())
+    await victim.kill()
+    try:
+        await victim.start_with(clock.environment())
+
+        async def mapped() -> str | None:
+            return landed(victim.pid)
+
+        proof = await shown(mapped, within_seconds=5, reason=f"libfaketime in the process of worker {victim.number}")
+        await comes_true(lambda: victim.sessions, within_seconds=10, reason=f"worker {victim.number} to connect")
+        clock.advance(HOUR_SECONDS)
+        yield Landed(f"{proof}, whose clock jumped by {HOUR_SECONDS:+d} s while it ran", victim.number)
+        clock.advance(-2 * HOUR_SECONDS)
+        await asyncio.sleep(BEHIND_SECONDS)
+    finally:
+        if victim.running:
+            await victim.kill()
+        await victim.start()
 
 
 async def _skewed(target: Target, offset_seconds: int) -> AsyncIterator[Landed]:

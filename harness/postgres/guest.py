@@ -118,6 +118,21 @@ async def open_guest(option: ServerOption, *, allow_existing: bool) -> AsyncIter
                 await _drop_role(address, role)
 
 
+async def sweep(option: ServerOption) -> list[str]:
+    """Remove, by name, the databases and roles that killed runs have left on this server. Returns what was removed."""
+    address, _ = await _reached(option)
+    databases, removed = Databases(address), []
+    async with await connect(address, "queueproof doctor") as connection:
+        cursor = await connection.execute(statement("list_abandoned"))
+        for kind, name in await cursor.fetchall():
+            if kind == "database":
+                await databases.drop_abandoned(str(name))
+            else:
+                await _drop_role(address, str(name))
+            removed.append(f"dropped {kind} {name}")
+    return removed
+
+
 async def _sweep(cluster: GuestCluster, presence: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
     """Remove what runs that were killed have left on this server."""
     cursor = await presence.execute(statement("list_abandoned"))

@@ -12,6 +12,7 @@ import psycopg
 from harness.contracts.problem import BadInput, EnvironmentFailed, Problem
 from harness.postgres import clock as server_clock
 from harness.postgres.cluster import open_cluster
+from harness.postgres.guest import sweep
 from harness.postgres.options import ServerOption, parse_server, without_password
 from harness.postgres.statements import statement
 from harness.processes.watchdog import Watchdog
@@ -56,7 +57,7 @@ async def examine(server: ServerOption) -> list[Examined]:
 
 
 async def clean_up(dsn: str) -> list[str]:
-    """Remove, by name, our schema and triggers from a database. Returns what was done."""
+    """Remove, by name, our schema and triggers from a database, and what killed runs made beside it. Returns what was done."""
     try:
         fine = parse_server(dsn).kind == "dsn"
     except BadInput:
@@ -89,4 +90,4 @@ async def clean_up(dsn: str) -> list[str]:
                 " run this again"
             ) from error
         done.append("schema queueproof is not there (any more)")
-    return done
+    return [*done, *await sweep(parse_server(dsn))]

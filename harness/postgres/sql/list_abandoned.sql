@@ -8,7 +8,7 @@ from (
         datname as name,
         substr(datname, length('queueproof_') + 1, 8) as token
     from pg_database
-    where datname ~ '^queueproof_[0-9a-f]{8}_' and pg_get_userbyid(datdba) = current_user
+    where datname ~ '^queueproof_[0-9a-f]{8}_' and pg_get_userbyid(datdba) = current_user and datname <> current_database()
     union all
     select
         'role',
