@@ -40,6 +40,7 @@ from harness.lab.transactions import TransactionWatch
 from harness.lab.watch import Watch
 from harness.lab.worker import LabWorker
 from harness.postgres.gates import Gates, Parked
+from harness.postgres.statements import statement
 from harness.postgres.truth import CLAIM_GATE, SNAPSHOT_GATE, TruthReader
 from harness.postgres.view import ServerView
 from harness.processes.command import run_command
@@ -494,7 +495,9 @@ class Lab:
 
     async def forget_statistics(self) -> None:
         """Analyse the subject's table as it is now, and let no autovacuum renew that: the planner goes by it from here on."""
-        await self._admin.execute(f"alter table {self.ground.table.name} set (autovacuum_enabled = false)")
+        cursor = await self._admin.execute(statement("list_leaves"), {"tables": list(self.ground.table.partitions)})
+        for (leaf,) in await cursor.fetchall():
+            await self._admin.execute(f"alter table {leaf} set (autovacuum_enabled = false)")
         await self._admin.execute(f"analyze {self.ground.table.name}")
 
     # -- faults
