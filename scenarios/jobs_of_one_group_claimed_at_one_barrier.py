@@ -12,7 +12,7 @@ from harness.lab.needs import GRANTS, GROUPS
 
 
 @scenario(
-    serves=["Q5", "V2"],
+    serves=["Q18", "V2"],
     must_hold=[claim_order, one_owner, no_double_execution, no_lost_job],
     must_happen=[released_together(2)],
     needs=[GRANTS, GROUPS],

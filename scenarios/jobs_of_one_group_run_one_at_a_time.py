@@ -11,7 +11,7 @@ from harness.lab.needs import GRANTS, GROUPS
 
 
 @scenario(
-    serves=["Q5", "V2"],
+    serves=["Q18", "V2"],
     must_hold=[free_jobs_are_given_out, claim_order, no_lost_job],
     must_happen=[reached(Point.CALLING)],
     needs=[GRANTS, GROUPS],

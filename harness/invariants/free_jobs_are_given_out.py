@@ -14,7 +14,7 @@ from harness.history.story import Story
 NAME = "free_jobs_are_given_out"
 
 
-@invariant(serves=("Q5", "Q7", "V3", "V6"), broken_queue="claim_locks_every_candidate")
+@invariant(serves=("Q7", "Q15", "V3", "V6"), broken_queue="claim_locks_every_candidate")
 def free_jobs_are_given_out(story: Story) -> Iterator[Finding | Unknown]:
     """A free job is given to an idle worker."""
     for wait in story.waits:
