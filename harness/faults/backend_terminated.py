@@ -41,27 +41,34 @@ async def backend_terminated_all(target: Target) -> AsyncIterator[Landed]:
     yield Landed(landed.evidence)
 
 
-async def terminated(target: Target, pids: Sequence[int]) -> Landed:
+async def terminated(target: Target, pids: Sequence[int], by: psycopg.AsyncConnection | None = None) -> Landed:
     """Terminate these backends and wait until the server does not show them any more."""
     workers = {pid: target.worker_of(pid) for pid in pids}
-    async with target.connected("terminator") as connection:
-        try:
-            await connection.execute("select pg_terminate_backend(pid) from unnest(%s::int[]) as pid", (list(pids),))
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise Inapplicable(f"the role {target.owner.user} may not end a worker's session") from error
-
-        async def gone() -> bool:
-            cursor = await connection.execute(
-                "select count(*) = 0 from pg_stat_activity where pid = any(%s)", (list(pids),)
-            )
-            row = await cursor.fetchone()
-            return bool(row and row[0])
-
-        await shown(gone, within_seconds=5, reason="the backends to be gone from pg_stat_activity")
+    if by is None:
+        async with target.connected("terminator") as connection:
+            await _terminate(target, pids, connection)
+    else:
+        await _terminate(target, pids, by)
     for pid in pids:
         target.recorder.record(BackendEnded(workers[pid], pid, "harness"))
     told = ", ".join(map(str, pids))
     return Landed(f"backend {told} is gone from pg_stat_activity", workers[pids[0]])
+
+
+async def _terminate(target: Target, pids: Sequence[int], connection: psycopg.AsyncConnection) -> None:
+    try:
+        await connection.execute("select pg_terminate_backend(pid) from unnest(%s::int[]) as pid", (list(pids),))
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise Inapplicable(f"the role {target.owner.user} may not end a worker's session") from error
+
+    async def gone() -> bool:
+        cursor = await connection.execute(
+            "select count(*) = 0 from pg_stat_activity where pid = any(%s)", (list(pids),)
+        )
+        row = await cursor.fetchone()
+        return bool(row and row[0])
+
+    await shown(gone, within_seconds=5, reason="the backends to be gone from pg_stat_activity")
 
 
 async def _busiest(target: Target) -> int:

@@ -29,7 +29,7 @@ async def connections_exhausted(target: Target) -> AsyncIterator[Landed]:
             told = await _refusal(target)
             pids = [session.pid for worker in target.everyone for session in worker.sessions if session.pid]
             if pids:
-                await terminated(target, pids)
+                await terminated(target, pids, connection)
             yield Landed(f"a new connection of role {target.worker.user} is refused: {told}")
         finally:
             await _lift(target, connection, sql.SQL("alter database {} connection limit -1").format(database))
