@@ -39,4 +39,4 @@ async def server_statistics_say_the_queue_is_empty(lab: Lab) -> None:
         STALE, "the table was analysed while it was empty, autovacuum is off for it, and twenty jobs were added since"
     )
     await lab.worker().start()
-    await lab.drained(within_seconds=lab.takeover_seconds)
+    await lab.drained()

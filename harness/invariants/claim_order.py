@@ -118,7 +118,10 @@ def _held(story: Story, last: int) -> set[str]:
     blind = any(stood.what.key is None and stood.what.point in {"claimed", "committing"} for stood in story.reached)
     lives = [life for worker in story.workers.values() for life in worker.incarnations]
     deaths = [life.died for life in lives if life.died is not None] + [ended.n for ended in story.backends_ended]
-    if blind or any(n < last for n in deaths):
+    # So may a claim that the server refused: what it had locked by then is not told.
+    attempts = [*story.unnamed, *(attempt for job in story.jobs.values() for attempt in job.attempts)]
+    refused = [a.n for a in attempts if a.event.sqlstate is not None and "claim" in a.event.changes]
+    if blind or any(n < last for n in (*deaths, *refused)):
         keys |= set(story.jobs)
     return keys
 

@@ -3,7 +3,8 @@
 Rule: DESIGN "Judging", lost and stuck: done, dead, paused and reconcile count as ended; the bound is takeover_within, given
 with an idle slot (a ``Waited`` entry that was not met), or after every worker had ended by itself, unasked. A stall of the
 machine above half the slack makes the bound inconclusive, as does time that was not given. "never" is judged as stated: a
-job that its dead or stopped holder keeps is then no finding. Source: Q11, Q16, V2, V10, bug zoo B39-B41.
+job that its dead or stopped holder keeps is then no finding. A job that waits its turn while others end is slow, not lost.
+Source: Q11, Q16, V2, V10, bug zoo B39-B41.
 """
 
 from collections.abc import Iterator
@@ -84,6 +85,12 @@ def _unended(story: Story, job: Job, row: Row) -> Iterator[Finding | Unknown]:
             f"job {job.key!r} is {row.state} at the end, but the machine stalled for {stall[1]:.0f} ms", (stall[0],)
         )
         return
+    busy = _working_off(story, job, row, wait)
+    if busy is not None:
+        yield Unknown(
+            f"job {job.key!r} is {row.state} at the end, but the queue was still working off other jobs", (busy, wait.n)
+        )
+        return
     yield _stuck(story, job, row, wait)
 
 
@@ -106,6 +113,22 @@ def _stuck(story: Story, job: Job, row: Row, wait: Seen[Waited]) -> Finding:
     )
     shown = [job.enqueued[0].n, *([holder.n] if holder else []), wait.n, *([job.final.n] if job.final else [])]
     return Finding(NAME, sentence, tuple(shown), job.key, (holder.worker,) if holder else ())
+
+
+def _working_off(story: Story, job: Job, row: Row, wait: Seen[Waited]) -> int | None:
+    """Of a job that waits its turn: the end of another job shortly before the wait was over. That is slow, and not lost."""
+    if row.state not in {"pending", "retry"} or len(job.grants) > 1:
+        return None
+    since = wait.t - (story.subject.takeover_within_seconds or 0) / 2 * 1e9
+    for other in story.jobs.values():
+        if other is job:
+            continue
+        for transition in reversed(other.transitions):
+            new, old = transition.moved.new, transition.moved.old
+            ended = new is not None and new.state in ENDED and (old is None or old.state not in ENDED)
+            if ended and transition.n < wait.n and story.t(transition.n) > since:
+                return transition.n
+    return None
 
 
 def _all_have_left(story: Story, n: int) -> bool:

@@ -612,3 +612,34 @@ def test_a_look_that_seems_to_name_a_job_is_a_look() -> None:
     h.wait(5000)
     h.claim(2, "a")
     assert kinds(claims_are_started, h) == ["Finding"]
+
+
+@pytest.mark.parametrize(
+    ("ago_ms", "granted", "expected"), [(500, 0, ["Unknown"]), (3000, 0, ["Finding"]), (500, 2, ["Finding"])]
+)
+def test_a_job_that_waits_its_turn_while_others_end_is_not_lost(ago_ms: int, granted: int, expected: list[str]) -> None:
+    h = working()
+    h.enqueue("b")
+    for _ in range(granted):  # not waiting: it is tried again and again
+        h.claim(1, "a")
+        h.call(1, "a", 503)
+        h.release(1, "a")
+    h.wait(6000)
+    h.run(1, "b")
+    h.wait(ago_ms)
+    h.waited(0, met=False)
+    wait = h.entries.pop()
+    h.say(msgspec.structs.replace(wait.what, seconds=6.0))
+    h.end()
+    assert kinds(no_lost_job, h) == expected
+
+
+def test_what_a_refused_claim_had_locked_is_not_known() -> None:
+    for sqlstate, expected in ((None, ["Finding"]), ("40001", [])):
+        h = History(subject=msgspec.structs.replace(SUBJECT, order="run_at"))
+        h.enqueue("older", run_at_us=EPOCH_US)
+        h.enqueue("newer", run_at_us=EPOCH_US + 1)
+        h.start(1, 2)
+        h.say(Attempted(h.session(2), 2, h.pid(2), ("claim",), "claim", 0, sqlstate=sqlstate))
+        h.run(1, "newer", "older")
+        assert kinds(claim_order, h) == expected

@@ -1,0 +1,1 @@
+create unique index one_waits on task (grp) where state = 'pending'
