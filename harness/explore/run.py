@@ -17,7 +17,7 @@ from harness.explore.schedule import Kind, Schedule, read, told
 from harness.explore.shrink import Shrinker, follow
 from harness.explore.telling import story
 from harness.explore.tree import Explorer, Ran, Tally
-from harness.explore.workers import LONGEST_LEASE_SECONDS, Case, Played, WorkerStage
+from harness.explore.workers import LONGEST_LEASE_SECONDS, Case, Played, WorkerStage, leases_can_end
 from harness.history.recorder import Recorder
 from harness.lab.ground import Ground
 from harness.postgres.cluster import open_cluster
@@ -43,6 +43,7 @@ class Options:
     seed: int = 0
     cases: tuple[Case, ...] = ()
     reduce: bool = True
+    in_order: float = EXHAUSTIVE_SHARE  # of the budget; what is left is for samples
     replay: Schedule = ()
     jobs: int = 1  # of a replay
 
@@ -158,7 +159,7 @@ class Exploration:
         explored: list[Explored] = []
         deadline = time.monotonic() + self._options.budget_seconds
         cases = list(self._options.cases) or list(
-            usual_cases(self._ground.subject, leases_end=_lease_is_a_column(self._ground.subject))
+            usual_cases(self._ground.subject, leases_end=leases_can_end(self._ground.subject))
         )
         for number, case in enumerate(cases):
             left = deadline - time.monotonic()
@@ -214,7 +215,7 @@ class Exploration:
             explorer = Explorer(stage, reduce=self._options.reduce)
             explored = Explored(case, explorer.tally)
             end = began + budget_seconds
-            in_order = began + budget_seconds * EXHAUSTIVE_SHARE
+            in_order = began + budget_seconds * self._options.in_order
             await explorer.run(ran, lambda: time.monotonic() < in_order)
             if not explorer.tally.complete and not broken and not explorer.tally.given_up:
                 sampler = Sampler(stage, self._options.seed, moves=explorer.tally.longest)
@@ -257,10 +258,6 @@ class Exploration:
             why_no_spec=why,
             entries=played.entries,
         )
-
-
-def _lease_is_a_column(subject: Subject) -> bool:
-    return subject.jobs.lease_until is not None and subject.jobs.lease_until.strip().isidentifier()
 
 
 async def run_exploration(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.explore.counting import Step, dependent, orders
-from harness.explore.footprint import Footprint
+from harness.explore.footprint import EVERYTHING, Footprint
 from harness.explore.schedule import Move, Schedule, told
 from harness.explore.stage import Diverged, Ending, Stage
 
@@ -96,7 +96,7 @@ class Explorer:
                 self.tally.diverged += 1
                 del self._path[kept:]
         else:
-            self.tally.given_up += 1  # this branch is not covered, and the exploration not complete
+            self._give_up()
             return True
         if trace is None:
             self.tally.redundant += 1
@@ -105,6 +105,14 @@ class Explorer:
         done = Ran(tuple(move for move, _ in trace), ending, orders(trace) if self._reduce else 1)
         self._count(done)
         return ran(done)
+
+    def _give_up(self) -> None:
+        """Leave the branch that the path points at: it is not covered, never sleeps, and the exploration is not complete."""
+        self.tally.given_up += 1
+        if self._path:
+            node = self._path[-1]
+            assert node.move is not None
+            node.tried[node.move] = EVERYTHING
 
     async def _run_to_end(self) -> list[Step] | None:
         """None when the run is redundant."""

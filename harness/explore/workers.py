@@ -81,6 +81,11 @@ class Case:
     polls: int = 1  # per worker, polls although there is nothing to bring
     lease_seconds: float = LONGEST_LEASE_SECONDS  # where leases end: long against a schedule, short to wait for
 
+    @property
+    def most_grants(self) -> int:
+        """How often a worker is let look after it was granted something: a queue may hand out a job for ever."""
+        return self.jobs + self.expiries + self.kills + self.severs
+
     def told(self) -> str:
         parts = [_count(self.workers, "worker"), _count(self.jobs, "job")]
         if self.expiries:
@@ -106,6 +111,7 @@ class Actor:
     proxy: Proxy
     gate: WireGate
     polls: int = 0
+    grants: int = 0  # in this schedule
     busy: bool = True
     blocked: bool = False
     dead: bool = False  # in this schedule
@@ -168,7 +174,7 @@ class WorkerStage:
         self.case = case
         self.subject = subject
         self.jobs = case.jobs
-        self.leases_end = _lease_column(subject)
+        self.leases_end = leases_can_end(subject)
         self._recorder = recorder
         self._between = Recorder(Path(os.devnull))
         self._seed = seed
@@ -259,6 +265,7 @@ class WorkerStage:
                         if session.id == event.session and session.status == "T"
                     }
                     if event.change == "claim":
+                        actor.grants += 1
                         actor.holding.add(event.key)
                     elif event.change in _RESULTS:
                         actor.holding.discard(event.key)
@@ -280,6 +287,7 @@ class WorkerStage:
     def left_out(self) -> tuple[str, ...]:
         """What was not explored, in sentences."""
         said = ["renewals were held back"]
+        said.append(f"looks of a worker that was granted {_count(self.case.most_grants, 'job')} already")
         if self.case.polls == 0:
             said.append("looks for jobs while there is none to get")
         else:
@@ -472,7 +480,7 @@ class WorkerStage:
         await self._reset.run()
         for actor in self._actors:
             await self._to_main(actor)
-            actor.polls = actor.moved = 0
+            actor.polls = actor.moved = actor.grants = 0
             actor.holding.clear()
         self._left = self.case
         self._made = []
@@ -585,6 +593,8 @@ class WorkerStage:
 
     def _may_poll(self, actor: Actor) -> bool:
         """Whether a look for jobs may bring one, or is within the bound."""
+        if actor.grants >= self.case.most_grants:
+            return False
         if actor.polls < self.case.polls:
             return True
         return actor.polls == self.case.polls and self._watches_rows and (self._overdue() or self._due())
@@ -816,7 +826,7 @@ def _severable(standing: Standing) -> bool:
     return standing.view is not None and bool(standing.view.changes)
 
 
-def _lease_column(subject: Subject) -> bool:
+def leases_can_end(subject: Subject) -> bool:
     """Whether a lease can be ended by a plain write: its expression is a column."""
     column = subject.jobs.lease_until
     return column is not None and bool(_PLAIN.fullmatch(column.strip()))

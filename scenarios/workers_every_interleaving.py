@@ -1,0 +1,36 @@
+"""See the scenario's own docstring."""
+
+from harness.contracts.scenario import scenario
+from harness.explore.inside import ALL_ORDERS, ORDERS_WITH_A_TAKEOVER, explore_inside
+from harness.explore.workers import Case, leases_can_end
+from harness.history.facts import saw
+from harness.invariants.finished_stays_finished import finished_stays_finished
+from harness.invariants.no_double_execution import no_double_execution
+from harness.invariants.no_stale_write import no_stale_write
+from harness.invariants.one_owner import one_owner
+from harness.lab.lab import Lab
+
+
+@scenario(
+    serves=["V2", "V5", "V11", "V12"],
+    must_hold=[one_owner, no_double_execution, no_stale_write, finished_stays_finished],
+    must_happen=[saw(ALL_ORDERS)],
+    excuses=["no_lost_job"],
+    deadline_seconds=120,
+)
+async def workers_every_interleaving(lab: Lab) -> None:
+    """Two workers and one job, in every order of their steps; then every order in which its lease ends once, too.
+
+    What happens: two workers are held before each of their requests, to the database and to the outside, and let go one at a
+    time, in every order in which claim, call and complete can follow each other; then in every order of claim, the end of
+    the lease, takeover, and the late call or complete of the first. Orders that only swap what cannot matter are run once.
+
+    Why it matters: a test that waits for a race proves that it did not happen; running every order proves that it cannot,
+    for as many steps as there are here.
+
+    What must hold: in each order the job has one owner at a time, is executed once without an excuse, and an earlier holder
+    changes nothing after a takeover.
+    """
+    await explore_inside(lab, ALL_ORDERS, Case())
+    if lab.subject.lease_seconds and leases_can_end(lab.subject):
+        await explore_inside(lab, ORDERS_WITH_A_TAKEOVER, Case(expiries=1, polls=0))
