@@ -20,6 +20,7 @@ from harness.history.events import (
 )
 from harness.history.recorder import DeadlinePassed
 from harness.lab.stops import Evidence, Stop, Surroundings, arm
+from harness.postgres.clock import forget
 from harness.processes.worker import WorkerProcess
 from harness.wire.proxy import Proxy
 from harness.wire.session import Session
@@ -138,6 +139,7 @@ class LabWorker:
         self._lab.recorder.record(WorkerStarted(self.number, process.pid, incarnation))
 
     def _exited(self, process: WorkerProcess, incarnation: int, code: int) -> None:
+        forget(process.pid)
         self._lab.recorder.record(WorkerExited(self.number, process.pid, incarnation, code))
         if self._supervised and self._lab.ground.subject.restarts == "always" and self.incarnation < MOST_RESTARTS:
             task = asyncio.get_running_loop().create_task(self._restart())

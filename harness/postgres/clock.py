@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.contracts.problem import EnvironmentFailed
 
 LIBRARY = "libfaketime.so.1"
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  the system's, where it has one
 
 
 @cache
@@ -22,6 +23,12 @@ def library() -> Path | None:
 
     folder = Path(libfaketime.__file__).parent
     return next(iter(sorted(folder.rglob(LIBRARY))), None)
+
+
+def forget(pid: int) -> None:
+    """Remove what the library shares among a process and its children, when that process was ended before it could."""
+    for name in (f"sem.faketime_sem_{pid}", f"faketime_shm_{pid}"):
+        SHARED_MEMORY.joinpath(name).unlink(missing_ok=True)
 
 
 class ServerClock:

@@ -146,8 +146,13 @@ def _container(image: str, name: str, password: str, port: int) -> Any:
             "--server docker needs testcontainers: pip install 'queueproof[docker]', or use --server embedded"
         ) from error
     testcontainers_config.ryuk_disabled = True
+
+    class Ours(PostgresContainer):  # type: ignore[misc, unused-ignore]
+        def _connect(self) -> None:
+            """We wait ourselves, from outside: theirs needs psql in the image, and prints the password when it fails."""
+
     try:
-        container = PostgresContainer(image, username=OWNER, password=password, dbname="postgres", driver=None)
+        container = Ours(image, username=OWNER, password=password, dbname="postgres", driver=None)
     except Exception as error:
         raise EnvironmentFailed(f"the Docker engine cannot be reached: {_last_line(error)}") from error
     container.with_bind_ports(PORT, port)
@@ -169,6 +174,7 @@ def _with_clock(container: Any, shared: Path) -> ServerClock | None:
     inside = Path(CLOCK_FOLDER)
     for variable, value in clock.environment(inside / "clock", inside / found.name).items():
         container.with_env(variable, value)
+    container.with_kwargs(user=OWNER)  # from the start: what root shares with its clock is shut to others
     container.with_volume_mapping(str(shared), CLOCK_FOLDER, "ro")
     return clock
 

@@ -18,7 +18,7 @@ from harness.contracts.problem import EnvironmentFailed
 from harness.postgres.account import Account
 from harness.postgres.binaries import Binaries
 from harness.postgres.cache import kept
-from harness.postgres.clock import ServerClock, library
+from harness.postgres.clock import ServerClock, forget, library
 
 StopMode = Literal["smart", "fast", "immediate"]
 
@@ -176,6 +176,7 @@ class Server:
         else:
             raise EnvironmentFailed(f"PostgreSQL (process {process.pid}) survived SIGKILL; see {self.log}")
         self._postmaster = None
+        forget(process.pid)
         self._guard.forget_server(self.data)
 
     def kill_backend(self, pid: int) -> None:
@@ -205,6 +206,8 @@ class Server:
         began = self.log.stat().st_size if self.log.exists() else 0
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a predecessor; we know that it is dead
         self._guard.watch_server(self.data)
+        if self._postmaster is not None:
+            forget(self._postmaster.pid)  # it went down by itself
         self._postmaster = process = self._launched(port)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:

@@ -74,6 +74,13 @@ def marked(mark: str) -> set[int]:
     return {pid for pid in _pids() if wanted in _read(pid, "environ").split(b"\0") and born(pid) is not None}
 
 
+def forget_clock(pid: int) -> None:
+    """Remove what libfaketime shares among a process and its children."""
+    for name in (f"/dev/shm/sem.faketime_sem_{pid}", f"/dev/shm/faketime_shm_{pid}"):  # noqa: S108  the library's choice
+        with contextlib.suppress(OSError):
+            os.unlink(name)  # noqa: PTH108  no pathlib here
+
+
 def remove_container(name: str, within_seconds: float) -> None:
     """Ask the Docker engine to end a container and forget it: by its socket, or by its client when it is elsewhere."""
     host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
@@ -116,6 +123,8 @@ def clean_up(watched: dict[str, dict[object, str | None]], mark: str) -> None:
         _send(left, signal.SIGKILL)
         time.sleep(POLL_SECONDS)
     folders = [str(folder) for folder in watched["server"]]
+    doomed_pids = {pid for pid in watched["group"] if isinstance(pid, int)}
+    doomed_pids |= {pid for folder in folders for pid in postmasters(folder)}
     for folder in folders:
         _send(postmasters(folder), signal.SIGCONT)
         _send(postmasters(folder), signal.SIGQUIT)
@@ -124,6 +133,8 @@ def clean_up(watched: dict[str, dict[object, str | None]], mark: str) -> None:
         if time.monotonic() > patience:
             _send(left, signal.SIGKILL)
         time.sleep(POLL_SECONDS)
+    for pid in doomed_pids:
+        forget_clock(pid)
     for container in map(str, watched["container"]):
         remove_container(container, end - time.monotonic())
     import shutil  # here, because it is slow to import and seldom needed
