@@ -557,28 +557,22 @@ def check(
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or a file in it.")],
+    run: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Runs of one subject, such as a gate and a load.")
+    ],
     face: Annotated[str, typer.Option("--as", help="html, json, junit, markdown or text.", metavar="FACE")] = "text",
     output: Annotated[Path | None, typer.Option(help="Write to this file.", metavar="FILE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --as json.")] = False,
 ) -> int:
-    """Render a run's document in another face."""
-    import msgspec
-
-    from harness.document import Document
-    from harness.run.keep import DOCUMENT, find_run
+    """Render a run's document in another face; a gate and a load run together make one acceptance report."""
+    from harness.run.merging import merged, read_document
     from reports import discover
 
     faces = discover()
     face = "json" if as_json else face
     if face not in faces:
         raise BadInput(f"--as {face!r}: not a face; there are {', '.join(faces)}")
-    folder = find_run(run)
-    try:
-        document = msgspec.json.decode((folder / DOCUMENT).read_bytes(), type=Document)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise BadInput(f"RUN: {folder / DOCUMENT} cannot be read as a run's document: {error}") from error
-    content = faces[face].render(document)
+    content = faces[face].render(merged([read_document(each) for each in run]))
     if output is None:
         sys.stdout.buffer.write(content)
         sys.stdout.flush()

@@ -86,7 +86,8 @@ def _side(load: LoadDoc, unit: str, title: str) -> Plot | None:
     lines = [series for series in load.series if series.unit == unit]
     if not lines:
         return None
-    return _plot(load, title, ", ".join(series.name for series in lines), unit, lines, small=True)
+    told = ", ".join(series.name for series in lines) if len(lines) > 1 or title.startswith("Share") else ""
+    return _plot(load, title, told, unit, lines, small=True)
 
 
 def _named(load: LoadDoc, name: str) -> list[SeriesDoc]:
@@ -126,12 +127,13 @@ def _plot(
         if more is not None:
             more(axes)
         _mark_phases(axes, load, small=small)
-        axes.set_ylim(bottom=0)
+        named = len(axes.get_legend_handles_labels()[1]) > 1
+        axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * (1.4 if small and named else 1.05))  # room for the names
         axes.set_xlim(left=0)
         axes.set_ylabel(unit)
         axes.set_xlabel("seconds of the run")
-        if len(axes.get_legend_handles_labels()[1]) > 1:
-            axes.legend(loc="upper left", bbox_to_anchor=(0, 1), fontsize=8.5)
+        if named:
+            axes.legend(loc="upper left", ncols=2 if small else 1, fontsize=8.5)
         drawn = io.StringIO()
         figure.savefig(
             drawn,

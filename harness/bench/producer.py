@@ -35,7 +35,7 @@ async def run(rate: int = RATE_PER_SECOND, stall_seconds: float = STALL_SECONDS,
     whole = CALM_SECONDS + stall_seconds + AFTER_SECONDS
     plan = read_plan(arrival=f"{rate}/s", service="1ms", slots="1", outage="1s")
     dues = due_times(plan, whole + 1, seed)
-    with tempfile.TemporaryDirectory(prefix="queueproof-bench-") as made, Watchdog().start() as watchdog:
+    with tempfile.TemporaryDirectory(prefix="queueproof-bench-") as made, Watchdog() as watchdog:
         folder = Path(made)
         async with open_cluster(parse_server("embedded"), watchdog, folder) as cluster:
             address = await cluster.create_database("bench")

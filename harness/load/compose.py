@@ -14,6 +14,7 @@ from harness.document import (
     SCHEMA_VERSION,
     Document,
     EstimateDoc,
+    FindingDoc,
     JudgementDoc,
     LoadDoc,
     PhaseDoc,
@@ -80,6 +81,13 @@ def load_document(facts: RunFacts, subject: Subject, loaded: Loaded, *, gate_pas
         serves=tuple(sorted({name for part in loaded.parts for name in part.serves})),
         seconds=round(run.phases.ended, 3),
         story=STORY,
+        findings=tuple(
+            FindingDoc(part.name, part.title, part.reason, part.serves)
+            for part in loaded.parts
+            if part.verdict is Verdict.FAIL
+        )
+        if loaded.verdict is Verdict.FAIL
+        else (),
         judgements=tuple(
             JudgementDoc(part.name, part.title, part.verdict.value, part.reason, part.serves) for part in loaded.parts
         ),

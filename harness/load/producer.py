@@ -76,9 +76,13 @@ class BySql:
         with connection.transaction(), connection.cursor() as cursor:
             cursor.executemany(self._enqueue, rows)
 
-    def lost(self, keys: Sequence[str]) -> list[str]:
+    def close(self) -> None:
+        """The connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
+
+    def lost(self, keys: Sequence[str]) -> list[str]:
+        self.close()
         there = {row[0] for row in self._connected().execute(self._known, {"keys": list(keys)}).fetchall()}
         return [key for key in keys if key not in there]
 

@@ -6,12 +6,10 @@ from pathlib import Path
 import msgspec
 
 from harness.contracts.problem import BadInput
-from harness.contracts.verdict import Verdict
 from harness.document import AdviceDoc, Document, LoadDoc
 from harness.procurement.comparison import Priced, Volume, as_csv, price, tables
 from harness.procurement.quotes import Offer, Quotes, read_quotes
-from harness.run.keep import DOCUMENT, find_run
-from harness.run.records import LOAD_PLAY
+from harness.run.merging import MACHINES, gate_passed, read_document
 
 ARRIVAL, ATTEMPTS = "arrival_per_second", "attempts_per_job"
 
@@ -24,15 +22,6 @@ class Quoted:
     csv: bytes
     priced: tuple[Priced, ...]
     any_meets: bool
-
-
-def read_document(run: Path) -> Document:
-    """A run's document. Raises BadInput."""
-    folder = find_run(run)
-    try:
-        return msgspec.json.decode((folder / DOCUMENT).read_bytes(), type=Document)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise BadInput(f"RUN: {folder / DOCUMENT} cannot be read as a run's document: {error}") from error
 
 
 def quote(file: Path, sized: Path, gate: Path | None) -> Quoted:
@@ -50,7 +39,7 @@ def quote(file: Path, sized: Path, gate: Path | None) -> Quoted:
     gated = document if gate is None else read_document(gate)
     advised = _advice(document, load, gated, priced)
     load = msgspec.structs.replace(
-        load, advice=(*(one for one in load.advice if one.topic not in ("more machines", "which offer")), *advised)
+        load, advice=(*(one for one in load.advice if one.topic not in (MACHINES, "which offer")), *advised)
     )
     met = any(one.meets for one in priced)
     document = msgspec.structs.replace(document, load=load, tables=tables(priced, volume, load.thresholds))
@@ -83,27 +72,18 @@ def _volume(load: LoadDoc, quotes: Quotes) -> Volume:
     return Volume.of(load.demand[ARRIVAL], load.demand.get(ATTEMPTS, 1.0), quotes.kilobytes_per_call)
 
 
-def gate_passed(document: Document, subject: str) -> bool:
-    """Whether a gate of this subject passed: protocol scenarios were played, none failed or was unclear, one passed."""
-    plays = [play for play in document.plays if play.scenario != LOAD_PLAY]
-    if document.subject.name != subject:
-        raise BadInput(f'gate: that run is of "{document.subject.name}", not of "{subject}"')
-    return bool(plays) and Verdict.worst(Verdict(play.verdict) for play in plays) is Verdict.PASS
-
-
 def _advice(document: Document, load: LoadDoc, gated: Document, priced: tuple[Priced, ...]) -> tuple[AdviceDoc, ...]:
-    passed = gate_passed(gated, document.subject.name)
-    if not passed:
+    if gated.subject.name != document.subject.name:
+        raise BadInput(f'gate: that run is of "{gated.subject.name}", not of "{document.subject.name}"')
+    if not gate_passed(gated):
         return (
             AdviceDoc(
-                "more machines",
+                MACHINES,
                 "No offer is advised: there is no passing gate of the same subject (name one with --gate).",
             ),
         )
     if not load.bottleneck:
-        return (
-            AdviceDoc("more machines", "No offer is advised: the run shows no bottleneck that machines would remove."),
-        )
+        return (AdviceDoc(MACHINES, "No offer is advised: the run shows no bottleneck that machines would remove."),)
     best = next((one for one in priced if one.meets), None)
     if best is None:
         return (

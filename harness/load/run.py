@@ -148,7 +148,7 @@ class Measured:
 async def run_load(options: LoadOptions, listener: Listener) -> Measured:
     """Run it. Raises a Problem when there is nothing to measure."""
     async with AsyncExitStack() as stack:
-        watchdog = stack.enter_context(Watchdog().start())
+        watchdog = stack.enter_context(Watchdog())
         listener.doing(f"starting PostgreSQL ({options.server.shown()})")
         cluster = await stack.enter_async_context(
             open_cluster(
@@ -260,6 +260,7 @@ class _Run:
             raise BadInput("stuck-head: needs a subject that is enqueued by SQL")
         sender = BySql(self.address.dsn(), subject.enqueue_sql, self.table.known_sql)
         await asyncio.to_thread(sender.send, [key])
+        sender.close()
         if kind == "locked":
             mapping = subject.jobs
             holder = await stack.enter_async_context(await psycopg.AsyncConnection.connect(self.address.dsn()))

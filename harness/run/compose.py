@@ -155,7 +155,7 @@ def run_document(
 
 
 def _accepted(play: PlayDoc) -> bool:
-    return play.verdict == Verdict.FAIL and all(finding.known is not None for finding in play.findings)
+    return play.verdict == Verdict.FAIL and bool(play.findings) and all(one.known is not None for one in play.findings)
 
 
 def conclude(plays: Sequence[PlayDoc]) -> tuple[Verdict, str, tuple[str, ...]]:

@@ -52,8 +52,8 @@ def imagined_run(imagined):
     spent[middle:] += imagined.sluggish
     jobs = [Job(float(due), (SimulatedAttempt(float(seconds)),)) for due, seconds in zip(dues, spent, strict=True)]
     path = walk_attempts(jobs, plan.slots, outages=(Outage(outage_began, first),))
-    drained = first + path.drain_seconds() if path.drain_seconds() is not None else float(dues[-1])
-    ended = min(drained + imagined.extra, float(dues[-1]) - 5)
+    drained = float(first + path.drain_seconds()) if path.drain_seconds() is not None else float(dues[-1])
+    ended = float(min(drained + imagined.extra, float(dues[-1]) - 5))
     attempts = [Attempt(lost.job, 1, lost.claim, lost.claim, lost.at, None) for lost in path.killed] + [
         Attempt(
             job,
@@ -71,7 +71,7 @@ def imagined_run(imagined):
         if claim + imagined.overhead / 2 <= ended:  # in service at the end counts as started
             starts[job] = claim + imagined.overhead / 2
     count = int(np.searchsorted(dues, ended))
-    looks = tuple(look_at(at, dues, starts, attempts) for at in np.arange(0.0, ended, 0.25))
+    looks = tuple(look_at(at, dues, starts, attempts) for at in np.arange(0.0, ended, 0.25).tolist())
     samples = pd.DataFrame({
         "at": [look.at for look in looks],
         "phase": [phase_at(look.at, steady_began, outage_began, recovery) for look in looks],

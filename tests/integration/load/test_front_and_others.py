@@ -1,0 +1,127 @@
+"""Locust's page in a real browser, Locust in several processes, and workers that are started elsewhere."""
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from harness.contracts.verdict import Verdict
+from harness.load.front import front_named
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def part(loaded, name):
+    return next(each for each in loaded.parts if each.name == name)
+
+
+def browser():
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(browser() is None, reason="needs Chromium")
+def test_locusts_page_shows_the_run_and_its_phases(play, tmp_path):
+    page, seen = {}, {}
+
+    def said(line):
+        if match := re.search(r"http://127\.0\.0\.1:\d+", line):
+            page["url"] = match[0]
+
+    def watch(progress):
+        # Once the recovery is under way every earlier phase is in its table.
+        if progress.phase == "recovery" and "shot" not in seen:
+            seen["shot"] = threading.Thread(target=look, daemon=True)
+            seen["shot"].start()
+
+    def look():
+        command = [
+            browser(),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--window-size=1400,1000",
+            "--virtual-time-budget=6000",
+        ]
+        shot = tmp_path / "locust.png"
+        subprocess.run([*command, f"--screenshot={shot}", page["url"]], capture_output=True, timeout=60, check=False)
+        dumped = subprocess.run([*command, "--dump-dom", page["url"]], capture_output=True, timeout=60, check=False)
+        seen["dom"], seen["png"] = dumped.stdout.decode("utf-8", "replace"), shot
+
+    loaded = play(watch=watch, said=said, options={"front": front_named("locust-web")}, outage="8s", at_most="200s")
+    seen["shot"].join(120)
+    assert "steady: enqueue" in seen["dom"]
+    assert "outage: enqueue" in seen["dom"]
+    assert seen["png"].stat().st_size > 10_000
+    assert part(loaded, "nothing_lost").verdict is Verdict.PASS
+    assert loaded.run.produced.count > 100
+
+
+def test_locust_in_two_processes_sends_every_job_once(play):
+    loaded = play(options={"front": front_named("locust:2")})
+    produced = loaded.run.produced
+    assert part(loaded, "nothing_lost").verdict is Verdict.PASS
+    assert produced.job.tolist() == list(range(produced.count))
+    assert len(loaded.run.ended) == produced.count
+
+
+def test_workers_elsewhere_are_waited_for_and_share_the_work(play, reference, tmp_path):
+    """Two workers started by hand with the printed commands, against a sink on another loopback address with a secret."""
+    started = []
+
+    def said(line):
+        if "DATABASE_URL=" in line:
+            words = shlex.split(line.strip())
+            variables = dict(word.split("=", 1) for word in words if "=" in word and not word.startswith("-"))
+            command = words[next(n for n, word in enumerate(words) if word == "python3") :]
+            python = shlex.split(os.environ.get("PYTHON", ""))[:1] or [shutil.which("python3") or "python3"]
+            log = (tmp_path / f"elsewhere-{len(started)}.log").open("wb")
+            environment = {**os.environ, **variables, "QUEUEPROOF_WORKER": f"far-{len(started)}"}
+            started.append(
+                subprocess.Popen(
+                    [*python, *command[1:]],
+                    cwd=reference,
+                    env=environment,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
+            log.close()
+
+    try:
+        loaded = play(said=said, workers="external:2", outage_of="sink", options={"sink_host": "127.0.0.2"})
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert len(started) == 2
+    assert {attempt.worker for attempt in loaded.run.attempts} == {1, 2}
+    assert part(loaded, "nothing_lost").verdict is Verdict.PASS
+    assert not loaded.run.left
+
+
+def test_a_call_without_the_secret_is_a_strangers(tmp_path):
+    import aiohttp
+
+    from harness.history.recorder import Recorder
+    from harness.sink import Sink
+
+    async def call():
+        with Recorder(tmp_path / "history.jsonl") as recorder:
+            sink = Sink("keyed", recorder.play("a"), "127.0.0.2", secret="not-to-be-guessed")
+            await sink.start()
+            try:
+                async with aiohttp.ClientSession() as session:
+                    async with session.post(f"http://127.0.0.2:{sink.port}/1/job") as refused:
+                        first = refused.status
+                    async with session.post(f"{sink.url(1)}/job") as taken:
+                        return first, taken.status, len(sink.effects)
+            finally:
+                await sink.close()
+
+    assert asyncio.run(call()) == (404, 200, 1)
