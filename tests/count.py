@@ -8,7 +8,10 @@ import sys
 def main() -> int:
     """Print the counts; fails when nothing was collected."""
     collected = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "--no-header"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "--no-header"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     kinds = collections.Counter(
         line.split("/")[1] for line in collected.stdout.splitlines() if line.startswith("tests/") and "::" in line
