@@ -1,7 +1,7 @@
 """See the scenario's own docstring."""
 
 from harness.contracts.scenario import scenario
-from harness.explore.inside import ALL_ORDERS, ORDERS_WITH_A_TAKEOVER, explore_inside
+from harness.explore.inside import ALL_ORDERS, ORDERS_WITH_A_TAKEOVER, can_be_stepped, explore_inside
 from harness.explore.workers import Case, leases_can_end
 from harness.history.facts import saw
 from harness.invariants.finished_stays_finished import finished_stays_finished
@@ -15,6 +15,7 @@ from harness.lab.lab import Lab
     serves=["V2", "V5", "V11", "V12"],
     must_hold=[one_owner, no_double_execution, no_stale_write, finished_stays_finished],
     must_happen=[saw(ALL_ORDERS)],
+    needs=[can_be_stepped],
     excuses=["no_lost_job"],
     deadline_seconds=120,
 )

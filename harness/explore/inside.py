@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.contracts.problem import SubjectFailed
+from harness.contracts.scenario import Need
 from harness.explore.run import Exploration, Options
 from harness.explore.workers import Case
 from harness.history.events import Began, Ended, Entry
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 ALL_ORDERS = "every order of two workers' steps was run"
 ORDERS_WITH_A_TAKEOVER = "every order with the end of a lease was run"
 BUDGET_SECONDS = 55.0
+
+can_be_stepped = Need(
+    lambda subject, _: (
+        None
+        if subject.poll_seconds is not None
+        else "subject.poll is not declared: how long an idle worker waits before it looks again is not known"
+    )
+)
 
 
 async def explore_inside(lab: "Lab", fact: str, case: Case, *, budget_seconds: float = BUDGET_SECONDS) -> None:

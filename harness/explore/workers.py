@@ -79,12 +79,13 @@ class Case:
     kills: int = 0
     severs: int = 0
     polls: int = 1  # per worker, polls although there is nothing to bring
+    surplus: int = 1  # grants per worker beyond those that jobs and losses explain
     lease_seconds: float = LONGEST_LEASE_SECONDS  # where leases end: long against a schedule, short to wait for
 
     @property
     def most_grants(self) -> int:
         """How often a worker is let look after it was granted something: a queue may hand out a job for ever."""
-        return self.jobs + self.expiries + self.kills + self.severs
+        return self.jobs + self.expiries + self.kills + self.severs + self.surplus
 
     def told(self) -> str:
         parts = [_count(self.workers, "worker"), _count(self.jobs, "job")]
@@ -618,7 +619,7 @@ class WorkerStage:
         standing = self._standing(actor)
         assert standing is not None
         blocked = [other for other in self._actors if other.blocked]
-        if self._is_poll(actor, standing) and not actor.in_hand:
+        if move.kind is Kind.STEP and self._is_poll(actor, standing) and not actor.in_hand:
             touched = await self._poll(actor, move)
         else:
             touched = await self._step(actor, standing, move)
@@ -790,6 +791,7 @@ class WorkerStage:
                 FaultLanded("reply lost", f"connection broken at {point.value} with the reply withheld", actor.number)
             )
             hold.sever()
+            actor.holding.clear()  # it has never heard of what it was granted
             actor.in_hand.discard(session)
         hold.disarm()
         await self._settle()

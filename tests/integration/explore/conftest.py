@@ -9,7 +9,7 @@ from harness.run.provision import open_site
 from harness.run.subject_file import load_subject
 from harness.wire.statements import StatementBook
 
-PASTED = Path(__file__).parents[3] / "harness" / "subjects" / "peers" / "pasted" / "subject.toml"
+PASTED = Path(__file__).with_name("pasted.toml")
 WORKER = Path(__file__).with_name("two_step_worker.py")
 
 
@@ -55,7 +55,7 @@ def pasted(tmp_path):
             assert old in text, old
             text = text.replace(old, new)
         (folder / "subject.toml").write_text(text)
-        (folder / "schema.sql").write_text(PASTED.with_name("schema.sql").read_text())
+        (folder / "pasted.sql").write_text(PASTED.with_suffix(".sql").read_text())
         return folder
 
     return write

@@ -7,19 +7,19 @@ import pytest
 from harness.explore.tree import Explorer
 from harness.explore.workers import Case
 
-UNLOCKED = ("    for update skip locked\n)\nreturning", ")\nreturning")
-GREEDY = ("where state = 'pending' and run_at <= now()", "where state <> 'done'")
+UNLOCKED = ("    for update skip locked\n))\nreturning", "))\nreturning")
+GREEDY = ("where state = 'pending' or (state = 'running' and lease_until <= now())", "where state <> 'done'")
 DONE = "set state = 'done', worker = null, lease_until = null\nwhere "
 FENCE = " and state = 'running' and worker = %(worker)s and version = %(token)s"
 UNFENCED = (f"{DONE}id = %(id)s{FENCE}", f"{DONE}id = %(id)s")
-SWEEPING = (f"{DONE}id = %(id)s{FENCE}", f"{DONE}state = 'running'")
+SWEEPING = (f"{DONE}id = %(id)s{FENCE}", f"{DONE}state = 'running' and %(id)s::bigint is not null")
 NO_TOKEN = (" version = version + 1,", "")
 
 SUBJECTS = {
     "sound, one job": ({}, Case()),
     "sound, two jobs": ({}, Case(jobs=2)),
     "unlocked": ({"claim": UNLOCKED}, Case(jobs=2)),
-    "greedy": ({"claim": GREEDY}, Case()),
+    "greedy": ({"claim": GREEDY}, Case(surplus=0)),
     "unfenced": ({"complete": UNFENCED}, Case(expiries=1, polls=0)),
     "sweeping": ({"complete": SWEEPING}, Case(jobs=2)),
     "without a token": ({"claim": NO_TOKEN}, Case()),
