@@ -539,6 +539,20 @@ def _in_flight_past_its_lease(story: Story) -> tuple[int, ...]:
 in_flight_past_its_lease: StoryFact = Fact("a call was in flight for longer than a lease", _in_flight_past_its_lease)
 
 
+NOTHING_TO_BREAK = "no connection was open"
+
+
+def _connections_broken_or_none(story: Story) -> tuple[int, ...]:
+    ends = [e.n for e in story.faults if e.what.fault == "every backend of a worker terminated"]
+    none = [e.n for e in story.saws if e.what.what == NOTHING_TO_BREAK]
+    return tuple([*ends, *none][:1])
+
+
+connections_broken_or_none: StoryFact = Fact(
+    "every connection of a worker broke under its call, or it had none", _connections_broken_or_none
+)
+
+
 def _told_to_stop(story: Story) -> tuple[int, ...]:
     for worker in story.workers.values():
         for seen in worker.signals:
@@ -671,6 +685,7 @@ def _fixed() -> dict[str, StoryFact]:
         server_was_hurt,
         in_flight_past_its_lease,
         told_to_stop,
+        connections_broken_or_none,
         worker_died_times(1),
         more_jobs_than_slots(1),
         *(make(point) for make in (reached, killed_at, paused_at) for point in Point),

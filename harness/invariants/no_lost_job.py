@@ -88,7 +88,8 @@ def _unended(story: Story, job: Job, row: Row) -> Iterator[Finding | Unknown]:
     busy = _working_off(story, job, row, wait)
     if busy is not None:
         yield Unknown(
-            f"job {job.key!r} is {row.state} at the end, but the queue was still working off other jobs", (busy, wait.n)
+            f"job {job.key!r} is {row.state} at the end, but the queue was still working off its backlog",
+            (busy, wait.n),
         )
         return
     yield _stuck(story, job, row, wait)
@@ -116,10 +117,15 @@ def _stuck(story: Story, job: Job, row: Row, wait: Seen[Waited]) -> Finding:
 
 
 def _working_off(story: Story, job: Job, row: Row, wait: Seen[Waited]) -> int | None:
-    """Of a job that waits its turn: the end of another job shortly before the wait was over. That is slow, and not lost."""
+    """Of a job that waits its turn: the end of another job shortly before the wait was over. That is slow, and not lost. Of one
+    whose first turn came so late that no takeover is due yet: that turn.
+    """
+    bound_ns = (story.subject.takeover_within_seconds or 0) * 1e9
+    if row.state == "running" and len(job.grants) == 1 and story.t(job.grants[0].began) > wait.t - bound_ns:
+        return job.grants[0].n  # its first turn has only just come
     if row.state not in {"pending", "retry"} or len(job.grants) > 1:
         return None
-    since = wait.t - (story.subject.takeover_within_seconds or 0) / 2 * 1e9
+    since = wait.t - bound_ns / 2
     for other in story.jobs.values():
         if other is job:
             continue

@@ -643,3 +643,16 @@ def test_what_a_refused_claim_had_locked_is_not_known() -> None:
         h.say(Attempted(h.session(2), 2, h.pid(2), ("claim",), "claim", 0, sqlstate=sqlstate))
         h.run(1, "newer", "older")
         assert kinds(claim_order, h) == expected
+
+
+@pytest.mark.parametrize(("ago_ms", "expected"), [(1000, ["Unknown"]), (5000, ["Finding"])])
+def test_a_job_whose_first_turn_has_only_just_come_is_not_lost(ago_ms: int, expected: list[str]) -> None:
+    h = working()
+    h.wait(8000)
+    h.claim(1, "a")
+    h.wait(ago_ms)
+    h.waited(0, met=False)
+    wait = h.entries.pop()
+    h.say(msgspec.structs.replace(wait.what, seconds=10.0))
+    h.end()
+    assert kinds(no_lost_job, h) == expected
