@@ -92,6 +92,8 @@ def _end_by_terminate() -> None:
 def _main() -> int:
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # typer turns Ctrl-C into this
+            raise KeyboardInterrupt
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted; everything that was started has been ended")

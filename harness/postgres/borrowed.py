@@ -16,6 +16,7 @@ MARKER = "queueproof_was_here"
 MARKER_COMMENT = (
     "queueproof empties this database: all that is in it is made by queueproof. Drop this schema to stop that."
 )
+SCHEMA_COMMENT = "made by queueproof for one run, and dropped at its end"
 RUN_LOCK = 7700001
 LOCK_TIMEOUT = "5s"
 SHOWN_OBJECTS = 10
@@ -28,6 +29,14 @@ class Thing:
     type: str
     identity: str
     owner: str
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A schema with our name: what its comment says, and the triggers that run its functions."""
+
+    told: str | None
+    triggers: list[str]
 
 
 class BorrowedDatabase:
@@ -53,7 +62,8 @@ class BorrowedDatabase:
         """Take it for this run. BadInput when it holds somebody's things and ``allow_existing`` was not said."""
         connection = await connect(address)
         try:
-            await _take_for_this_run(connection, address)
+            await take_for_this_run(connection, address)
+            await drop_leftovers(connection, address)
             before = await _things(connection)
             marked = any(thing.type == "schema" and thing.identity == MARKER for thing in before)
             if before and not marked and not allow_existing:
@@ -117,7 +127,28 @@ async def _things(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> tu
         return tuple(await cursor.fetchall())
 
 
-async def _take_for_this_run(connection: psycopg.AsyncConnection[tuple[object, ...]], address: Address) -> None:
+async def drop_leftovers(connection: psycopg.AsyncConnection[tuple[object, ...]], address: Address) -> list[str]:
+    """Drop the schema of a run that was killed, and the triggers that run its functions. Returns what went.
+
+    To be called with the run's lock: nobody living has them. A schema of that name without our comment is somebody's own.
+    """
+    cursor = connection.cursor(row_factory=class_row(Leftover))
+    await cursor.execute(statement("look_at_schema"))
+    found = await cursor.fetchone()
+    if found is None or found.told != SCHEMA_COMMENT:
+        return []
+    try:
+        await connection.execute(sql.SQL("set lock_timeout = {}").format(sql.Literal(LOCK_TIMEOUT)))
+        await connection.execute(statement("drop_schema"))
+    except psycopg.Error as error:
+        raise EnvironmentFailed(
+            f"schema queueproof, which a killed run has left at {address.shown()}, could not be dropped:"
+            f" {first_line(error)}; end the sessions that hold it, and run this again"
+        ) from error
+    return [*found.triggers, "schema queueproof"]
+
+
+async def take_for_this_run(connection: psycopg.AsyncConnection[tuple[object, ...]], address: Address) -> None:
     cursor = await connection.execute("select pg_try_advisory_lock(%s)", [RUN_LOCK])
     if await cursor.fetchone() != (True,):
         raise EnvironmentFailed(

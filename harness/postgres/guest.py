@@ -129,7 +129,7 @@ async def sweep(option: ServerOption) -> list[str]:
                 await databases.drop_abandoned(str(name))
             else:
                 await _drop_role(address, str(name))
-            removed.append(f"dropped {kind} {name}")
+            removed.append(f"{kind} {name}")
     return removed
 
 

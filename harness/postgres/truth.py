@@ -40,6 +40,7 @@ async def install_truth(connection: psycopg.AsyncConnection, mapping: JobsMappin
     }
     names = (
         "create_schema",
+        "comment_schema",
         "create_enqueued",
         "create_truth",
         "create_truth_index",
@@ -60,6 +61,11 @@ async def install_truth(connection: psycopg.AsyncConnection, mapping: JobsMappin
                 await connection.execute(statement("enable_always", table=partition, trigger="queueproof_snapshot"))
                 for trigger in _ROW_TRIGGERS:
                     await connection.execute(statement("enable_always", table=partition, trigger=trigger))
+    except psycopg.errors.DuplicateSchema as error:
+        raise EnvironmentFailed(
+            "there is a schema named queueproof in the database already, and that is where our own objects would stand;"
+            " when a run that was killed has left it, queueproof doctor --clean DSN removes it"
+        ) from error
     except psycopg.errors.WrongObjectType as error:
         raise BadInput(
             f"subject.jobs.table: {table.name!r} is no table that triggers can watch ({error.diag.message_primary});"

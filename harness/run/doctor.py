@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from harness.contracts.problem import BadInput, EnvironmentFailed, Problem
 from harness.postgres import clock as server_clock
+from harness.postgres.address import Address
+from harness.postgres.borrowed import MARKER, drop_leftovers, take_for_this_run
 from harness.postgres.cluster import open_cluster
-from harness.postgres.guest import sweep
+from harness.postgres.guest import open_guest, sweep
 from harness.postgres.options import ServerOption, parse_server, without_password
-from harness.postgres.statements import statement
 from harness.processes.watchdog import Watchdog
 
 OLDEST_PYTHON = (3, 11)
@@ -57,7 +59,7 @@ async def examine(server: ServerOption) -> list[Examined]:
 
 
 async def clean_up(dsn: str) -> list[str]:
-    """Remove, by name, our schema and triggers from a database, and what killed runs made beside it. Returns what was done."""
+    """Remove what killed runs have left in a database and on its server: only what is provably ours. Returns what it was."""
     try:
         fine = parse_server(dsn).kind == "dsn"
     except BadInput:
@@ -66,28 +68,25 @@ async def clean_up(dsn: str) -> list[str]:
         raise BadInput(
             f"--clean {without_password(dsn)}: not a connection string; write postgresql://user@host:port/database"
         )
-    done: list[str] = []
+    password = conninfo_to_dict(dsn).get("password")
     try:
         connection = await psycopg.AsyncConnection.connect(
             dsn, autocommit=True, application_name="queueproof doctor", connect_timeout=10
         )
     except psycopg.Error as error:
-        raise EnvironmentFailed(f"cannot connect: {str(error).strip().splitlines()[0]}") from error
+        reason = str(error).strip().splitlines()[0]
+        raise EnvironmentFailed(
+            f"cannot connect to {without_password(dsn)}: {reason.replace(str(password), '***') if password else reason}"
+        ) from error
     async with connection:
-        cursor = await connection.execute(
-            "select tgrelid::regclass::text, tgname from pg_trigger where tgname like 'queueproof\\_%' and not tgisinternal"
-            " and tgparentid = 0"
-        )
-        try:
-            await connection.execute("set lock_timeout = '5s'")
-            for table, trigger in await cursor.fetchall():
-                await connection.execute(statement("drop_triggers", trigger=trigger, table=table))
-                done.append(f"dropped trigger {trigger} on {table}")
-            await connection.execute(statement("drop_schema"))
-        except psycopg.Error as error:
-            raise EnvironmentFailed(
-                f"could not remove everything: {str(error).strip().splitlines()[0]}; end the sessions that hold it, and"
-                " run this again"
-            ) from error
-        done.append("schema queueproof is not there (any more)")
-    return [*done, *await sweep(parse_server(dsn))]
+        info = connection.info
+        address = Address(info.host, info.port, info.user, info.dbname)
+        await take_for_this_run(connection, address)
+        done = await drop_leftovers(connection, address)
+        cursor = await connection.execute("select 1 from pg_namespace where nspname = %s", (MARKER,))
+        marked = await cursor.fetchone() is not None
+    done += await sweep(parse_server(dsn))
+    if marked:  # coming in as a run does empties what a run had found empty and marked as its own
+        async with open_guest(parse_server(dsn), allow_existing=True):
+            done.append(f"what {address.user} had in the database {address.dbname}, which a run had found empty")
+    return [f"dropped {each}" for each in done] or ["nothing of ours was there"]

@@ -1,17 +1,25 @@
 """The command line as a user meets it: a process of its own, in an empty folder, with every law it must always keep."""
 
+import asyncio
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg import sql
 
-from harness.postgres.cluster import Cluster
+from harness.postgres.address import Address
+from harness.postgres.cluster import Cluster, open_cluster
+from harness.postgres.options import parse_server
+from harness.postgres.owned import OwnedCluster
+from harness.processes.watchdog import Watchdog
 from harness.run.starters import write_starter
 
 COMMAND = str(Path(sys.executable).with_name("queueproof"))
@@ -37,7 +45,7 @@ def judged(code: int, out: bytes, err: bytes) -> Said:
         assert "\x1b" not in text, said
         assert "\x00" not in text, said
     if code in {2, 3}:
-        assert said.err.strip(), "it must say why"
+        assert (said.err + said.out).strip(), "it must say why"
     return said
 
 
@@ -107,3 +115,63 @@ def make_subject(tmp_path: Path) -> MakeSubject:
         return folder
 
     return make
+
+
+PASSWORD = "s3/cr@t'&=% x"
+"""Every sign that a connection string, a URL or SQL could stumble over."""
+
+
+@pytest.fixture(scope="session")
+def host(watchdog: Watchdog, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """Somebody's server, with users of little rights; the user ``poor`` has a password and may not create databases."""
+    with asyncio.Runner() as runner:
+        opened = open_cluster(parse_server("embedded"), watchdog, tmp_path_factory.mktemp("host"))
+        cluster = runner.run(opened.__aenter__())
+        assert isinstance(cluster, OwnedCluster)
+        rules = cluster.server.data / "pg_hba.conf"
+        rules.write_text(f"host all poor,maker 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+        with psycopg.connect(cluster.address.dsn(), autocommit=True) as connection:
+            for name, rights in (("poor", ""), ("maker", "createdb createrole"), ("guest", "")):
+                connection.execute(
+                    sql.SQL("create role {} login {} password {}").format(
+                        sql.Identifier(name), sql.SQL(rights), sql.Literal(PASSWORD)
+                    )
+                )
+        runner.run(cluster.reload({}))
+        yield cluster.address
+        runner.run(opened.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def own(host: Address) -> Iterator[Address]:
+    """A fresh database of the user ``poor``, which is all that it has."""
+    name = f"own_{secrets.token_hex(4)}"
+    with psycopg.connect(host.dsn(), autocommit=True) as connection:
+        connection.execute(sql.SQL("create database {} owner poor").format(sql.Identifier(name)))
+    yield host.at(name).as_user("poor", PASSWORD)
+    with psycopg.connect(host.dsn(), autocommit=True) as connection:
+        connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def things_in(address: Address) -> list[str]:
+    """Whatever stands in a database besides what every database has, triggers included."""
+    with psycopg.connect(address.dsn()) as connection:
+        rows = connection.execute(
+            "select 'schema ' || nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('public', 'information_schema')"
+            " union all select 'relation ' || oid::regclass from pg_class"
+            " where relnamespace::regnamespace::text !~ '^(pg_|information_schema)'"
+            " union all select 'function ' || oid::regprocedure from pg_proc"
+            " where pronamespace::regnamespace::text !~ '^(pg_|information_schema)'"
+            " union all select 'trigger ' || tgname from pg_trigger where not tgisinternal order by 1"
+        ).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def left_on(host: Address) -> list[str]:
+    """Databases and roles with our name on a server."""
+    with psycopg.connect(host.dsn()) as connection:
+        rows = connection.execute(
+            "select datname::text from pg_database where datname ~ '^queueproof_[0-9a-f]{8}_' union all"
+            " select rolname::text from pg_roles where rolname ~ '^queueproof_worker_[0-9a-f]{8}'"
+        ).fetchall()
+    return [str(row[0]) for row in rows]

@@ -5,6 +5,7 @@ import asyncio
 import psycopg
 
 from harness.postgres.address import Address
+from harness.postgres.statements import statement
 from harness.run.doctor import clean_up
 
 
@@ -19,6 +20,7 @@ def test_databases_roles_triggers_and_schema_of_a_killed_run_are_removed(databas
         ) as connection:
             await connection.execute("create table job (id int primary key)")
             await connection.execute("create schema queueproof")
+            await connection.execute(statement("comment_schema"))
             await connection.execute(
                 "create function queueproof.raises() returns trigger language plpgsql as 'begin return new; end'"
             )
