@@ -159,11 +159,28 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
             _say("stopping: healing faults, ending workers and servers")
             task.cancel()
 
+        problems: list[Problem] = []
+
+        def trouble(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            """What nobody waits for has failed, such as recording what came in over a socket."""
+            error = context.get("exception")
+            if isinstance(error, Problem):
+                if not problems and not interrupted:  # once: what follows must not cut the cleaning up short
+                    task.cancel()
+                problems.append(error)
+            elif os.environ.get("QUEUEPROOF_TRACEBACK"):
+                loop.default_exception_handler(context)
+            else:
+                _say(f"trouble of the harness: {context.get('message')} ({type(error).__name__}: {error})")
+
+        loop.set_exception_handler(trouble)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop, number)
         try:
             return loop.run_until_complete(task)
         except asyncio.CancelledError:
+            if problems:
+                raise problems[0] from None
             raise KeyboardInterrupt from None
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):

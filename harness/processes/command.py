@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,20 +37,24 @@ async def run_command(
 ) -> Finished:
     """Run it with ``said`` on its standard input. SubjectFailed names ``what`` when it cannot start or does not end."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=cwd,
-            env={**env, **watchdog.mark},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+        # A file and no pipe: a command that does not read to the end is no error of ours, whatever event loop we run on.
+        with tempfile.TemporaryFile() as heard:
+            heard.write(said)
+            heard.seek(0)
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=cwd,
+                env={**env, **watchdog.mark},
+                stdin=heard,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise SubjectFailed(f"{what} cannot start: {command[0]!r}: {reason}") from error
     watchdog.watch_group(process.pid)
-    talk = asyncio.ensure_future(process.communicate(said))
+    talk = asyncio.ensure_future(process.communicate())
     try:
         await asyncio.wait([talk], timeout=within_seconds)
         if not talk.done():
