@@ -5,6 +5,7 @@ run alone and does not flush to disk: waiting for a disk would make all sides al
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ async def run(*, small: bool = False) -> dict[str, Any]:
                 "full": run_own(at_other, "index_size", {"name": FULL})[0]["bytes"],
             }
             wal = _wal(scale, at_none, texts)
-        throughput = await _throughput(scale, cluster, full, texts)
+        throughput = await _throughput(scale, cluster, none, texts)
     ratio = latency["p99_ratio_finished_over_none"]
     met = {
         "plan": plan["is_index_scan"],
@@ -270,6 +270,7 @@ class Rate:
 
     jobs_per_second: float
     cpu_us_per_job: float
+    client_cpu_us_per_job: float
 
 
 async def _throughput(scale: Scale, cluster: Cluster, address: Address, texts: Statements) -> dict[str, Any]:
@@ -295,7 +296,7 @@ async def _throughput(scale: Scale, cluster: Cluster, address: Address, texts: S
     return {
         "met": met,
         "same_sql": "both sides claim with claim.sql and complete with complete.sql (batch 1) or, all of a batch in one statement, "
-        "complete_together.sql (batch 10); one connection per worker",
+        "complete_together.sql (batch 10); one connection per worker; no finished jobs at the start, a vacuum before each turn",
         "cases": cases,
     }
 
@@ -310,6 +311,7 @@ def _compare(ours: Sequence[Rate], theirs: Sequence[Rate]) -> dict[str, float]:
             statistics.median(our.jobs_per_second / their.jobs_per_second for our, their in pairs), 3
         ),
         "cpu_us_per_job": round(statistics.median(rate.cpu_us_per_job for rate in ours)),
+        "of_it_client": round(statistics.median(rate.client_cpu_us_per_job for rate in ours)),
         "pgbench_cpu_us_per_job": round(statistics.median(rate.cpu_us_per_job for rate in theirs)),
         "over_pgbench_by_cpu": round(
             statistics.median(their.cpu_us_per_job / our.cpu_us_per_job for our, their in pairs), 3
@@ -338,7 +340,7 @@ class Meter:
             raise EnvironmentFailed(
                 f"this machine completes {self._backlog} jobs in {TURN_SECONDS} s: the benchmark's backlog is too small"
             )
-        return Rate(jobs / took.seconds, busy / jobs * 1e6)
+        return Rate(jobs / took.seconds, busy / jobs * 1e6, took.client_cpu_seconds / jobs * 1e6)
 
 
 def _server_cpu_seconds(connection: Connection) -> float:
@@ -350,13 +352,15 @@ def _server_cpu_seconds(connection: Connection) -> float:
     while True:
         children = postmaster.children()
         ended = postmaster.cpu_times()
-        living = [process.cpu_times() for process in children]
-        if children == postmaster.children() or time.monotonic() > deadline:  # nobody ended between the two looks
-            break
-    return float(ended.children_user + ended.children_system + sum(times.user + times.system for times in living))
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended between the two looks: look again
+            living = [process.cpu_times() for process in children]
+            if children == postmaster.children() or time.monotonic() > deadline:
+                return float(
+                    ended.children_user + ended.children_system + sum(times.user + times.system for times in living)
+                )
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def _clients(address: Address, count: int) -> AsyncIterator[Sequence[asyncio.subprocess.Process]]:
     clients = [
         await asyncio.create_subprocess_exec(
