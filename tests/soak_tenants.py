@@ -248,7 +248,7 @@ def _judge(connection: psycopg.Connection[DictRow], plan: Plan, crowd: Crowd, mo
     ):
         steps[row["tenant"]].append((row["at"], row["step"]))
     for tenant, told in steps.items():
-        most[tenant], used[tenant] = _occupied(told)
+        most[tenant], used[tenant] = occupied(told)
     counts: dict[str, Any] = connection.execute(
         "select count(*) filter (where state = 'done') as done,"
         " (select count(*) from queue_audit where reason like 'taken over%') as takeovers from queue_job"
@@ -277,7 +277,7 @@ def _judge(connection: psycopg.Connection[DictRow], plan: Plan, crowd: Crowd, mo
     )
 
 
-def _occupied(steps: list[tuple[float, int]]) -> tuple[int, float]:
+def occupied(steps: list[tuple[float, int]]) -> tuple[int, float]:
     """The most at once, and the share of the permits' time that was used until the last job was granted."""
     last_grant = max(at for at, step in steps if step > 0)
     running, most, held, before = 0, 0, 0.0, steps[0][0]

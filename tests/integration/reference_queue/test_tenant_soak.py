@@ -2,7 +2,7 @@
 
 from harness.postgres.address import Address
 from harness.processes.watchdog import Watchdog
-from tests.soak_tenants import CAP, Plan, soak
+from tests.soak_tenants import CAP, Plan, occupied, soak
 
 
 def test_claimers_killed_at_random_never_exceed_a_cap_and_use_it(database: Address, watchdog: Watchdog) -> None:
@@ -15,3 +15,10 @@ def test_claimers_killed_at_random_never_exceed_a_cap_and_use_it(database: Addre
     assert found.kills >= 3
     assert found.takeovers >= 1
     assert found.used >= 0.8  # the large one asks for 0.95; here the last starts weigh more
+
+
+def test_the_truth_tells_too_many_and_too_few() -> None:
+    """Four at once are seen, and permits that lie idle: three grants, one end, and two more grants much later."""
+    assert occupied([(0.0, 1), (0.0, 1), (0.0, 1), (1.0, 1), (2.0, -1)]) == (4, 1.0)
+    most, used = occupied([(0.0, 1), (0.0, 1), (0.0, 1), (5.0, -1), (10.0, 1)])
+    assert (most, used) == (3, (3 * 5 + 2 * 5) / 30)
