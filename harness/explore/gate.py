@@ -59,6 +59,11 @@ class Standing:
             return self.view.fingerprint
         return f"sink {self.call.what}" if self.call is not None else ""
 
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What its statement is known to do by now; it may have been held before that was learned."""
+        return self.session._proxy.book.changes(self.fingerprint) if self.session is not None else ()
+
     def values(self) -> tuple["Value", ...] | None:
         """The parameters of the statement that is held, as they travel. None when the message cannot be read."""
         if self.session is not None:

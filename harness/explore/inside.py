@@ -10,8 +10,8 @@ import msgspec
 
 from harness.contracts.problem import SubjectFailed
 from harness.contracts.scenario import Need
+from harness.explore.case import Case
 from harness.explore.run import Exploration, Options
-from harness.explore.workers import Case
 from harness.history.events import Began, Ended, Entry
 from harness.history.recorder import Recorder
 

@@ -17,7 +17,7 @@ level above read committed, where a transaction's first snapshot matters to all 
 import enum
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import psycopg
@@ -92,9 +92,9 @@ class Plans:
         if view.fingerprint not in self._answers:
             self._answers[view.fingerprint] = await self._reach(view.sql)
 
-    def footprint(self, view: RequestView, *, moved: bool) -> Footprint:
+    def footprint(self, view: RequestView, changes: Collection[str], *, moved: bool) -> Footprint:
         """What this request touched, if its statement has been looked at; ``moved``: it changed a job's row."""
-        if not moved and "claim" in view.changes and not self._strict:
+        if not moved and "claim" in changes and not self._strict:
             return footprint(reads=["row:*"])
         reach = self._answers.get(view.fingerprint, Reach.EVERYTHING)
         if reach is Reach.READS and not moved:

@@ -11,13 +11,14 @@ from harness.contracts.problem import BadInput
 from harness.contracts.subject import Subject
 from harness.contracts.verdict import Verdict
 from harness.explore import spec
+from harness.explore.case import LONGEST_LEASE_SECONDS, Case, Played, leases_can_end
 from harness.explore.counting import multinomial
 from harness.explore.sampling import Chance, Sampler
 from harness.explore.schedule import Kind, Schedule, read, told
 from harness.explore.shrink import Shrinker, follow
 from harness.explore.telling import story
 from harness.explore.tree import Explorer, Ran, Tally
-from harness.explore.workers import LONGEST_LEASE_SECONDS, Case, Played, WorkerStage, leases_can_end
+from harness.explore.workers import WorkerStage
 from harness.history.recorder import Recorder
 from harness.lab.ground import Ground
 from harness.postgres.cluster import open_cluster
@@ -28,7 +29,7 @@ from harness.run.provision import open_site
 from harness.wire.statements import StatementBook
 
 EXHAUSTIVE_SHARE = 0.6
-SHRINK_SECONDS = 6.0
+SHRINK_SECONDS = 10.0
 SHORTEST_LEASE_SECONDS = 0.6
 RUNS_PER_LEASE = 20
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|)")

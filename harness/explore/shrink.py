@@ -36,10 +36,11 @@ class Shrinker:
 
     async def shrink(self, found: Ran) -> Ran:
         """The smallest that was found in time."""
-        best = await self._fewer_jobs(found)
+        best = found
         for _ in range(3):
             before = best.schedule
             best = await self._fewer_moves(best)
+            best = await self._fewer_jobs(best)
             best = await self._fewer_switches(best)
             if best.schedule == before:
                 break
@@ -62,17 +63,20 @@ class Shrinker:
             return None
         return Ran(made, ending, 1) if ending.findings else None
 
-    async def _fewer_jobs(self, found: Ran) -> Ran:
+    async def _fewer_jobs(self, best: Ran) -> Ran:
+        """With fewer jobs as it is, or without what the others took: one stretch of the schedule, the longest first."""
         all_jobs: int = getattr(self._stage, "jobs", 1)
         for jobs in range(1, all_jobs):
             self._stage.jobs = jobs  # type: ignore[attr-defined]
-            moves = [move for move in found.schedule if move.kind is not Kind.EXPIRE or move.number <= jobs]
-            smaller = await self._try(moves)
-            if smaller is not None:
-                return smaller
+            moves = tuple(move for move in best.schedule if move.kind is not Kind.EXPIRE or move.number <= jobs)
+            for length in (0, *range(len(moves) - 2, 0, -1)):
+                for place in range(len(moves) - length + 1 if length else 1):
+                    smaller = await self._try(moves[:place] + moves[place + length :])
+                    if smaller is not None:
+                        return smaller
         if all_jobs > 1:
             self._stage.jobs = all_jobs  # type: ignore[attr-defined]
-        return found
+        return best
 
     async def _fewer_moves(self, best: Ran) -> Ran:
         """First the tail, which comes after what is wrong; then each move by itself."""

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from harness.contracts.subject import Subject
+from harness.explore.case import Made
 from harness.explore.schedule import Kind
-from harness.explore.workers import Made
 
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(\d+)", re.DOTALL)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from harness.explore.case import Made, Played
 from harness.explore.schedule import Kind
-from harness.explore.workers import Made, Played
 from harness.history.events import (
     Answered,
     Applied,

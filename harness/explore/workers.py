@@ -9,37 +9,35 @@ held back and left out.
 import asyncio
 import itertools
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self, cast
 
 from harness.contracts.point import Point
 from harness.contracts.problem import EnvironmentFailed, SubjectFailed
-from harness.contracts.subject import State, Subject
+from harness.contracts.subject import State
+from harness.explore.case import Case, Made, Played, Values, count, leases_can_end, quickened
 from harness.explore.footprint import EVERYTHING, Footprint, footprint
-from harness.explore.gate import Standing, SteppedSink, Value, WireGate, begins_transaction, ends_transaction
+from harness.explore.gate import Standing, SteppedSink, WireGate, begins_transaction, ends_transaction
 from harness.explore.plans import Plans
-from harness.explore.reset import Reset, query
+from harness.explore.reset import Reset
 from harness.explore.schedule import Kind, Move
 from harness.explore.stage import Diverged, Ending
+from harness.explore.troupe import STEP_SECONDS, Actor, Troupe, in_transaction, renews
 from harness.history.events import (
-    Attempted,
     Began,
     Ended,
-    Entry,
     FaultLanded,
     Moved,
-    Noticed,
     Reached,
     SessionOpened,
     WorkerStarted,
 )
-from harness.history.recorder import DeadlinePassed, PlayRecorder, Recorder
+from harness.history.recorder import PlayRecorder, Recorder
 from harness.history.story import Story
 from harness.history.subject_facts import facts_of
 from harness.lab.closing import compare
@@ -48,143 +46,28 @@ from harness.lab.lab import Lab
 from harness.lab.worker import LabWorker
 from harness.postgres.truth import TruthReader
 from harness.processes.placeholders import fill
-from harness.run.judge import Judged, judge
+from harness.run.judge import judge
 from harness.sink.ledger import Kind as SinkKind
-from harness.wire.proxy import Proxy
-from harness.wire.session import Session
 
-CALM_LEASE_SECONDS = 300.0
-LONGEST_LEASE_SECONDS = 2.0
-POLL_SECONDS = 0.002
-STEP_SECONDS = 10.0
 START_SECONDS = 20.0
 LOOKS = 11
 MOST_STEPS = 80
 UNJUDGED = ("no_lost_job",)  # a schedule ends when its polls are used up, not when its jobs have had their time
-HOLDER_SECONDS = 0.08
-LOOK_SECONDS = 0.004
 SPARING_SECONDS = 0.01
-_RESULTS = frozenset({"complete", "fail", "release", "retire"})
-_FIRST_LOOK_SECONDS = 0.002
-_PLAIN = re.compile(r'[a-z_][a-z0-9_$]*|"[^"]+"', re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Case:
-    """What is explored: how many workers and jobs, and the bounds of the further moves."""
-
-    workers: int = 2
-    jobs: int = 1
-    expiries: int = 0
-    kills: int = 0
-    severs: int = 0
-    polls: int = 1  # per worker, polls although there is nothing to bring
-    surplus: int = 1  # grants per worker beyond those that jobs and losses explain
-    lease_seconds: float = LONGEST_LEASE_SECONDS  # where leases end: long against a schedule, short to wait for
-
-    @property
-    def most_grants(self) -> int:
-        """How often a worker is let look after it was granted something: a queue may hand out a job for ever."""
-        return self.jobs + self.expiries + self.kills + self.severs + self.surplus
-
-    def told(self) -> str:
-        parts = [_count(self.workers, "worker"), _count(self.jobs, "job")]
-        if self.expiries:
-            parts.append(
-                f"{_count(self.expiries, 'lease')} ending" if self.expiries == 1 else f"{self.expiries} leases ending"
-            )
-        if self.kills:
-            parts.append(_count(self.kills, "kill"))
-        if self.severs:
-            parts.append("1 lost reply" if self.severs == 1 else f"{self.severs} lost replies")
-        return ", ".join(parts)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
-
-
-@dataclass(eq=False)
-class Actor:
-    """One worker as the stage sees it."""
-
-    worker: LabWorker
-    proxy: Proxy
-    gate: WireGate
-    polls: int = 0
-    grants: int = 0  # in this schedule
-    busy: bool = True
-    blocked: bool = False
-    dead: bool = False  # in this schedule
-    moved: int = 0  # row changes that its connections have announced
-    in_hand: set[Session] = field(default_factory=set)  # connections in a transaction that is more than a poll
-    holding: set[str | None] = field(
-        default_factory=set
-    )  # keys of jobs that it was granted and has written no result of
-    let_go_at: float = 0.0  # when it was last let go, on the monotonic clock
-
-    @property
-    def number(self) -> int:
-        return self.worker.number
-
-
-Values = tuple[Value, ...] | None
-
-
-@dataclass(frozen=True)
-class Made:
-    """One move as it was made, for telling and exporting: the statement or the call, and the entries it is told by."""
-
-    move: Move
-    what: str
-    statement: str = ""
-    parameters: tuple[str, ...] | None = ()  # as SQL literals; None: they are in a form that cannot be read
-    first: int = 0
-    last: int = 0
-
-
-@dataclass(frozen=True)
-class Played:
-    """The detail of an ending: the play's story, what was judged, and its moves."""
-
-    story: Story
-    judged: Judged
-    made: tuple[Made, ...]
-    entries: tuple[Entry, ...]
-
-
-def quickened(subject: Subject, case: Case) -> Subject:
-    """The subject with a poll that does not keep us waiting, and a lease that does not end by itself in a schedule."""
-    lease, beat, within = subject.lease_seconds, subject.heartbeat_seconds, subject.takeover_within_seconds
-    if lease is not None:
-        declared = lease
-        lease = min(lease, case.lease_seconds) if case.expiries else max(lease, CALM_LEASE_SECONDS)
-        within = within * lease / declared if within is not None else None
-        beat = lease / 3 if beat is not None else None
-    poll = POLL_SECONDS if subject.poll_seconds is not None else None
-    return replace(
-        subject, lease_seconds=lease, heartbeat_seconds=beat, poll_seconds=poll, takeover_within_seconds=within
-    )
-
-
-class WorkerStage:
+class WorkerStage(Troupe):
     """See the module. Use as a context manager; ``ground`` is a database of its own with the subject in it."""
 
     def __init__(self, ground: Ground, recorder: Recorder, case: Case, *, seed: int = 0) -> None:
         subject = quickened(ground.subject, case)
-        self.case = case
-        self.subject = subject
+        super().__init__(case, subject)
         self.jobs = case.jobs
         self.leases_end = leases_can_end(subject)
         self._recorder = recorder
         self._between = Recorder(Path(os.devnull))
         self._seed = seed
-        self._news = asyncio.Event()
-        self._order = itertools.count(1)
         self._plays = itertools.count(1)
-        self._actors: list[Actor] = []
-        self._polls: set[str] = set()
-        self._main = ""
         self._left = Case()
         self._made: list[Made] = []
         self._running: dict[
@@ -252,28 +135,6 @@ class WorkerStage:
             actor.proxy.recorder = recorder
         recorder.subscribe(self._heard)
 
-    def _heard(self, entry: Entry) -> None:
-        event = entry.what
-        if isinstance(event, Attempted) and event.moved == 0 and not {"claim", "renew"} & set(event.changes):
-            self._actors[event.worker - 1].holding.clear()  # refused: it will let go of the job
-        if isinstance(event, Noticed):
-            for actor in self._actors:
-                if actor.number == event.worker:
-                    actor.moved += 1
-                    actor.in_hand |= {
-                        session
-                        for session in actor.worker.sessions
-                        if session.id == event.session and session.status == "T"
-                    }
-                    if event.change == "claim":
-                        actor.grants += 1
-                        actor.holding.add(event.key)
-                    elif event.change in _RESULTS:
-                        actor.holding.discard(event.key)
-
-    def _arrived(self) -> None:
-        self._news.set()
-
     async def _start(self, worker: LabWorker) -> None:
         proxy = worker._proxy = await self.lab.open_proxy(worker.number)
         self._actors.append(Actor(worker, proxy, WireGate(proxy, self._arrived, lambda: next(self._order))))
@@ -288,11 +149,11 @@ class WorkerStage:
     def left_out(self) -> tuple[str, ...]:
         """What was not explored, in sentences."""
         said = ["renewals were held back"]
-        said.append(f"looks of a worker that was granted {_count(self.case.most_grants, 'job')} already")
+        said.append(f"looks of a worker that was granted {count(self.case.most_grants, 'job')} already")
         if self.case.polls == 0:
             said.append("looks for jobs while there is none to get")
         else:
-            said.append(f"more than {_count(self.case.polls, 'look')} for jobs per worker that bring nothing")
+            said.append(f"more than {count(self.case.polls, 'look')} for jobs per worker that bring nothing")
         if self._main and len(self._polls) > 1:
             said.append("orders within one look for jobs, and looks of a worker that has a job in hand")
         return tuple(said)
@@ -303,109 +164,6 @@ class WorkerStage:
         found = {each.key: each.job for each in moved if isinstance(each, Moved) and each.key is not None}
         return {key: found[key] for key in self.lab.keys if key in found}
 
-    # ---------------------------------------------------------------- where everybody stands
-
-    def _standing(self, actor: Actor) -> Standing | None:
-        """What the worker stands before: of several things the oldest that is no poll. Renewals are held back, uncounted."""
-        actor.gate.drop_gone()
-        waiting = [Standing(each.order, None, None, each) for each in self._sink.waiting if each.worker == actor.number]
-        requests = [each for each in actor.gate.standing.values() if not _renews(each)]
-        return min((*waiting, *requests), key=lambda each: (self._is_poll(actor, each), each.order), default=None)
-
-    def _pass_on(self, actor: Actor, standing: Standing) -> None:
-        actor.busy = True
-        actor.let_go_at = time.monotonic()
-        if standing.call is not None:
-            self._sink.pass_on(standing.call)
-        else:
-            assert standing.session is not None
-            actor.gate.pass_on(standing.session)
-
-    async def _settle(self, *, within_seconds: float = STEP_SECONDS, unblocked: bool = False) -> None:
-        """Wait until each worker stands before something, is blocked by another, or is dead. ``unblocked``: until one moves."""
-        deadline = time.monotonic() + within_seconds
-        look = _FIRST_LOOK_SECONDS
-        while True:
-            self._news.clear()
-            moving = []
-            for actor in self._actors:
-                if actor.dead:
-                    continue
-                if not actor.worker.running:
-                    actor.dead, actor.busy = True, False
-                    continue
-                actor.in_hand -= {each for each in actor.in_hand if not each.open or each.status not in {"T", "E"}}
-                standing = self._standing(actor)
-                actor.busy = (
-                    standing is None or self._begins_work(actor, standing) or self._has_more_to_say(actor, standing)
-                )
-                if not actor.busy:
-                    unblocked = unblocked and not actor.blocked
-                    actor.blocked = False
-                    continue
-                moving.append(actor)
-            if not moving or (all(actor.blocked for actor in moving) and not unblocked):
-                return
-            try:
-                async with asyncio.timeout(look):
-                    await self._news.wait()
-                continue
-            except TimeoutError:
-                look = min(look * 1.5, 0.05)
-            await self._ask_who_is_blocked(moving)
-            if time.monotonic() > deadline:
-                self._complain(moving, within_seconds)
-
-    def _begins_work(self, actor: Actor, standing: Standing) -> bool:
-        """Whether a worker begins a transaction that is no look for jobs: that is no step of its own, and passes."""
-        if not self._main or self._is_poll(actor, standing) or not begins_transaction(standing.fingerprint):
-            return False
-        assert standing.session is not None
-        actor.gate.pass_on(standing.session)
-        return True
-
-    def _has_more_to_say(self, actor: Actor, standing: Standing) -> bool:
-        """Whether a worker that looks for jobs again, with one in hand, is still to say what it does with that one.
-
-        Its looks are let through meanwhile: what it has to say may wait behind them. Where leases end in this case, only
-        after a moment, since such a look may then take a job over.
-        """
-        if not actor.holding or not self._is_poll(actor, standing):
-            return False
-        waited_seconds = time.monotonic() - actor.let_go_at
-        if waited_seconds > HOLDER_SECONDS:
-            actor.holding.clear()
-            return False
-        if not self.case.expiries or waited_seconds > LOOK_SECONDS:
-            assert standing.session is not None
-            actor.gate.pass_on(standing.session)
-        return True
-
-    async def _ask_who_is_blocked(self, moving: Sequence[Actor]) -> None:
-        pids = {session.pid: actor for actor in self._actors for session in actor.worker.sessions if session.pid}
-        waiting = [pid for pid, actor in pids.items() if actor in moving]
-        cursor = await self._looking.execute(query("list_blocked"), {"waiting": waiting, "all": list(pids)})
-        blocked = {pids[int(row[0])] for row in await cursor.fetchall()}
-        for actor in moving:
-            actor.blocked = actor in blocked
-
-    def _complain(self, moving: Sequence[Actor], within_seconds: float) -> None:
-        told = "; ".join(
-            f"worker {actor.number} did nothing for {within_seconds:g} s; its last output:\n{actor.worker.tail()}"
-            for actor in moving
-            if not actor.blocked
-        )
-        raise DeadlinePassed(told or f"the workers stayed blocked for {within_seconds:g} s")
-
-    def _is_poll(self, actor: Actor, standing: Standing | None) -> bool:
-        """Whether the worker stands before something that it also says when there is no job, and has none in hand."""
-        return (
-            standing is not None
-            and standing.view is not None
-            and standing.fingerprint in self._polls
-            and standing.session not in actor.in_hand
-        )
-
     # ---------------------------------------------------------------- learning
 
     async def _learn(self) -> None:
@@ -414,7 +172,7 @@ class WorkerStage:
         seen: Counter[str] = Counter()
         deadline = time.monotonic() + START_SECONDS
         await self._settle(within_seconds=START_SECONDS)
-        while max(seen.values(), default=0) < LOOKS or _in_transaction(first):
+        while max(seen.values(), default=0) < LOOKS or in_transaction(first):
             standing = self._standing(first)
             if standing is None or standing.view is None:
                 raise SubjectFailed(
@@ -439,7 +197,7 @@ class WorkerStage:
                 self._main = head
             if poll and self._main and not first.in_hand:
                 break
-            if poll and not ends_transaction(standing.fingerprint) and not _in_transaction(first):
+            if poll and not ends_transaction(standing.fingerprint) and not in_transaction(first):
                 head = standing.fingerprint
             await self._go(first, standing)
             if first.moved > before and not self._main:
@@ -462,14 +220,6 @@ class WorkerStage:
                 if not self._is_poll(actor, each):
                     actor.gate.pass_on(session)
             await asyncio.sleep(0.005)
-
-    async def _go(self, actor: Actor, standing: Standing) -> None:
-        """Let a worker make one request, and wait until everybody stands still."""
-        session = standing.session
-        if session is not None and session.status == "T" and not self._is_poll(actor, standing):
-            actor.in_hand.add(session)
-        self._pass_on(actor, standing)
-        await self._settle()
 
     # ---------------------------------------------------------------- the stage
 
@@ -516,7 +266,7 @@ class WorkerStage:
                 if await self._help_others(actor):
                     continue
                 break
-            if self._is_poll(actor, standing) and not actor.in_hand and not _in_transaction(actor):
+            if self._is_poll(actor, standing) and not actor.in_hand and not in_transaction(actor):
                 self._let_renewals_go(actor)
                 return
             await self._go(actor, standing)
@@ -532,7 +282,7 @@ class WorkerStage:
         return False
 
     def _let_renewals_go(self, actor: Actor) -> None:
-        for session in [session for session, each in actor.gate.standing.items() if _renews(each)]:
+        for session in [session for session, each in actor.gate.standing.items() if renews(each)]:
             actor.gate.pass_on(session)
 
     async def _restart(self, actor: Actor) -> None:
@@ -648,7 +398,7 @@ class WorkerStage:
             key = standing.call.key
             return footprint(writes=[f"sink:{key}", f"story:{key}"])
         assert standing.view is not None
-        return self._plans.footprint(standing.view, moved=moved)
+        return self._plans.footprint(standing.view, standing.changes, moved=moved)
 
     async def _poll(self, actor: Actor, move: Move) -> Footprint:
         """Let a worker look for jobs until something comes of it or it has looked where jobs usually are.
@@ -683,7 +433,7 @@ class WorkerStage:
             if actor.moved > before:
                 shown, values = standing, said
             has_looked = has_looked or looked
-            if has_looked and not _in_transaction(actor) and not (self._overdue() and time.monotonic() < patience):
+            if has_looked and not in_transaction(actor) and not (self._overdue() and time.monotonic() < patience):
                 break
         assert shown is not None
         following = self._standing(actor)
@@ -777,7 +527,7 @@ class WorkerStage:
         while not hold.hit.is_set() and self._standing(actor) is None and time.monotonic() < deadline:
             await asyncio.sleep(0.001)
         if hold.hit.is_set():
-            point = Point.COMMIT_LOST if "claim" in standing.view.changes else Point.RESULT_LOST
+            point = Point.COMMIT_LOST if "claim" in standing.changes else Point.RESULT_LOST
             recorder.record(
                 Reached(
                     point.value,
@@ -814,21 +564,7 @@ class WorkerStage:
         return Ending(findings, undecided, Played(story, judged, tuple(self._made), entries))
 
 
-def _in_transaction(actor: Actor) -> bool:
-    return any(session.open and session.status in {"T", "E"} for session in actor.worker.sessions)
-
-
-def _renews(standing: Standing) -> bool:
-    return standing.view is not None and standing.view.changes == ("renew",)
-
-
 def _severable(standing: Standing) -> bool:
     if standing.call is not None:
         return standing.call.what == "call"
-    return standing.view is not None and bool(standing.view.changes)
-
-
-def leases_can_end(subject: Subject) -> bool:
-    """Whether a lease can be ended by a plain write: its expression is a column."""
-    column = subject.jobs.lease_until
-    return column is not None and bool(_PLAIN.fullmatch(column.strip()))
+    return bool(standing.changes)

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from harness.explore.case import Case
 from harness.explore.tree import Explorer
-from harness.explore.workers import Case
 
 UNLOCKED = ("    for update skip locked\n))\nreturning", "))\nreturning")
 GREEDY = ("where state = 'pending' or (state = 'running' and lease_until <= now())", "where state <> 'done'")

@@ -6,12 +6,13 @@ import pytest
 
 from harness.contracts.problem import BadInput
 from harness.contracts.verdict import Verdict
+from harness.explore.case import Case
 from harness.explore.face import as_data
 from harness.explore.run import Exploration, Options, Report, options_of
 from harness.explore.schedule import read
 from harness.explore.shrink import follow
 from harness.explore.tree import Explorer
-from harness.explore.workers import Case, WorkerStage
+from harness.explore.workers import WorkerStage
 
 REPLAYS = 20
 
