@@ -67,6 +67,9 @@ class Protocol:
         self._metrics = metrics
         self._tenants = False
         self._next_tenants = 0.0
+        # Whoever replaces complete.sql must see his statement at work, with any number of slots.
+        replaced = [statements.is_replaced(name) for name in ("complete", "complete_together")]
+        self._writes_together = settings.slots > 1 and replaced != [True, False]
         self._results: list[Result] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -134,7 +137,7 @@ class Protocol:
     async def complete(self, grant: Grant, remote_id: str | None, reason: str) -> Ours:
         """With several slots, results that come at the same moment are written together; nobody waits for more to come."""
         fate = Together.ALONE
-        if self._settings.slots > 1:
+        if self._writes_together:
             result = Result(grant, remote_id, reason, asyncio.get_running_loop().create_future())
             self._results.append(result)
             if self._writer is None:

@@ -37,12 +37,17 @@ class Statements:
             self._texts[(name, batch)] = found
         return found
 
+    def is_replaced(self, name: str) -> bool:
+        """Whether an overlay has a statement of its own for this."""
+        return self._overlay(name) is not None
+
     def _read(self, name: str) -> str:
-        for folder in self._overlays:
-            file = folder / f"{name}.sql"
-            if file.is_file():
-                return file.read_text(encoding="utf-8")
-        return packaged(name)
+        file = self._overlay(name)
+        return packaged(name) if file is None else file.read_text(encoding="utf-8")
+
+    def _overlay(self, name: str) -> Path | None:
+        files = (folder / f"{name}.sql" for folder in self._overlays)
+        return next((file for file in files if file.is_file()), None)
 
 
 @cache

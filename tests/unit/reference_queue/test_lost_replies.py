@@ -2,7 +2,8 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +25,11 @@ ROW = {"id": 7, "state": "done"}
 class Scripted(Sessions):
     """Answers each statement with the next line of its script; an exception is raised."""
 
+    overlays: Sequence[Path] = ()
+
     def __init__(self, *script: tuple[str, Any]) -> None:
         self.script = list(script)
-        self.statements = Statements()
+        self.statements = Statements(self.overlays)
 
     async def run(self, text: str, values: Mapping[str, Any]) -> list[Any]:
         name, answer = self.script.pop(0)
@@ -151,4 +154,18 @@ def test_results_of_one_moment_go_together_and_each_has_its_own_answer(
         return list(await asyncio.gather(*(protocol.complete(grant, None, "completed") for grant in GRANTS)))
 
     assert asyncio.run(end_at_once()) == verdicts
+    assert sessions.script == []
+
+
+def test_who_replaces_the_completion_sees_it_used_for_every_job(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "complete.sql").write_text("select 'mine'")
+    monkeypatch.setattr(Scripted, "overlays", [tmp_path])
+    protocol, sessions = play(monkeypatch, *[("complete", [ROW])] * 3, settings=SLOTS)
+
+    async def end_at_once() -> None:
+        await asyncio.gather(*(protocol.complete(grant, None, "completed") for grant in GRANTS))
+
+    asyncio.run(end_at_once())
     assert sessions.script == []
