@@ -206,7 +206,7 @@ def _overhead(run: Measured, began: float, end: float) -> tuple[float, int]:
     count = sum(began <= attempt.ended <= until for attempt in run.attempts if attempt.answered)
     if count < LEAST_ATTEMPTS:
         return 0.0, 0
-    return max((run.plan.slots * (until - began) - used) / count, 0.0), count
+    return float(max((run.plan.slots * (until - began) - used) / count, 0.0)), count
 
 
 def _limited(run: Measured, rates: Rates) -> float | None:
