@@ -37,6 +37,7 @@ _MEETING = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r'[a-z_][a-z0-9_$]*|"[^"]+"', re.IGNORECASE)
+_WHOLE_NUMBERS = frozenset({20, 21, 23})
 _SCANS = frozenset({"Index Scan", "Index Only Scan", "Bitmap Index Scan"})
 _HARMLESS = frozenset({"Function Scan", "Table Function Scan"})
 
@@ -116,7 +117,12 @@ class Plans:
                 told.append("null")
                 continue
             try:
-                read = transformer.get_loader(type_, Format.BINARY).load(value) if binary else value.decode()
+                if not binary:
+                    read: object = value.decode()
+                elif type_ in _WHOLE_NUMBERS:  # the client may have declared a narrower one than the server infers
+                    read = int.from_bytes(value, "big", signed=True)
+                else:
+                    read = transformer.get_loader(type_, Format.BINARY).load(value)
                 told.append(psycopg.sql.Literal(read).as_string(self._connection))
             except (psycopg.Error, ValueError):
                 return None

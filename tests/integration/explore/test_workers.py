@@ -1,10 +1,12 @@
 """What the explorer promises of real workers: every order, a small counterexample, and the same again each time."""
 
 import asyncio
+import subprocess
 
 import pytest
 
-from harness.contracts.problem import BadInput
+from harness.bench.explore import find_isolationtester
+from harness.contracts.problem import BadInput, EnvironmentFailed
 from harness.contracts.verdict import Verdict
 from harness.explore.case import Case
 from harness.explore.face import as_data
@@ -112,3 +114,24 @@ def test_a_replay_says_itself_what_happens():
     with pytest.raises(BadInput, match="--budget"):
         options_of({}, "soon", "", 0)
     assert options_of({"jobs": 2, "expiries": 1}, "500ms", "", 0).cases == (Case(jobs=2, expiries=1, polls=0),)
+
+
+def test_the_exported_spec_shows_the_double_claim_in_isolationtester(grounds, two_steps, cluster):
+    try:
+        program = find_isolationtester()
+    except EnvironmentFailed as missing:
+        pytest.skip(str(missing))
+
+    async def export(exploration):
+        return await exploration.replay(read("w1w2w2w1"))
+
+    found = _exploration(grounds, two_steps("blind"), Options(), export)
+    address = asyncio.run(cluster.create_database("spec"))
+    try:
+        done = subprocess.run(
+            [program, address.dsn()], input=found.spec, capture_output=True, text=True, timeout=60, check=True
+        )
+    finally:
+        asyncio.run(cluster.drop_database("spec"))
+    assert done.stdout.count("update task set state = 'running'") == 2
+    assert done.stdout.count("(1 row)") == 4, done.stdout
