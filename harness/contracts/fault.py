@@ -34,7 +34,8 @@ class Fault(Generic[Target]):
     ``title`` is its name in a history. ``strikes`` says what it hurts: two faults that strike the same thing are not put
     together unasked. ``holds_seconds`` is how long a drill keeps it up, 0 for one that is over at once. It heals by itself
     after ``lasts_at_most_seconds``, and landing and healing have deadlines of their own. ``excuses`` names the invariants that it
-    makes meaningless. ``needs_results`` says that it lands only while jobs are being ended.
+    makes meaningless. ``needs_results`` says that it lands only while jobs are being ended,
+    ``is_borne`` that a queue has to go on under it as if nothing were.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Fault(Generic[Target]):
     heals_within_seconds: float
     excuses: tuple[str, ...] = ()
     needs_results: bool = False
+    is_borne: bool = False
 
     def missing(self, target: Target) -> str | None:
         """Why it cannot be injected into this target, or None. ``Inapplicable`` may still say so when it is tried."""
@@ -72,6 +74,7 @@ def fault(
     heals_within_seconds: float = 15.0,
     excuses: Sequence[str] = (),
     needs_results: bool = False,
+    is_borne: bool = False,
 ) -> Declares:
     """Declare the decorated asynchronous generator a fault: it yields once, when it has landed, and heals afterwards."""
 
@@ -92,6 +95,7 @@ def fault(
             heals_within_seconds=heals_within_seconds,
             excuses=tuple(excuses),
             needs_results=needs_results,
+            is_borne=is_borne,
         )
 
     return declare

@@ -9,7 +9,7 @@ from harness.faults.held_session import held_session
 from harness.faults.target import Target
 
 
-@fault("idle in transaction", strikes="table", holds_seconds=3.0)
+@fault("idle in transaction", strikes="table", holds_seconds=3.0, is_borne=True)
 async def idle_transaction(target: Target) -> AsyncIterator[Landed]:
     """Somebody's transaction stays open and does nothing: it holds its locks, and vacuum back."""
     query = sql.SQL("select pg_current_xact_id()::text")

@@ -9,7 +9,7 @@ from harness.faults.held_session import held_session
 from harness.faults.target import Target
 
 
-@fault("long snapshot", strikes="table", holds_seconds=3.0)
+@fault("long snapshot", strikes="table", holds_seconds=3.0, is_borne=True)
 async def long_snapshot(target: Target) -> AsyncIterator[Landed]:
     """A transaction in repeatable read keeps an old snapshot, which holds vacuum back."""
     query = sql.SQL("select pg_current_snapshot()::text")

@@ -11,7 +11,7 @@ from harness.faults.target import Target, comes_true, has_victim
 CHANNEL = "queueproof_canary"
 
 
-@fault("notifications lost", strikes="connection", needs=[has_victim], holds_seconds=4.0)
+@fault("notifications lost", strikes="connection", needs=[has_victim], holds_seconds=4.0, is_borne=True)
 async def notifications_lost(target: Target) -> AsyncIterator[Landed]:
     """Notifications do not reach the workers: a pooler in transaction mode, a listener that was moved to another backend.
 

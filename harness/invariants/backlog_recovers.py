@@ -42,7 +42,9 @@ def _stalled_seconds(story: Story, wait: Seen[Waited]) -> float:
 
 
 def _finding(story: Story, wait: Seen[Waited]) -> Finding:
-    healed = story.healed[-1] if story.healed else None
+    began = wait.t - wait.what.seconds * 1e9
+    over = [healed for healed in story.healed if healed.t <= began]
+    healed = over[-1] if over else None
     after = (
         f" the last fault ('{healed.what.fault}') healed at {story.clock(healed.n)} and" if healed is not None else ""
     )

@@ -208,7 +208,7 @@ class _Drill:
             await inflow.settle_in(CALM_SECONDS)
             narrator.follow()
             try:
-                await self._hurt(lab, narrator)
+                await self._hurt(lab, inflow, narrator)
             except Inapplicable as reason:
                 self.inapplicable = str(reason)
                 return
@@ -220,7 +220,7 @@ class _Drill:
         narrator.say(f"the end: {inflow.told()}")
         narrator.stop()
 
-    async def _hurt(self, lab: Lab, narrator: Narrator) -> None:
+    async def _hurt(self, lab: Lab, inflow: Inflow, narrator: Narrator) -> None:
         """Land the faults one after the other, hold them, and heal them in reverse."""
         async with AsyncExitStack() as stack:
             for step in self._plan.steps:
@@ -230,6 +230,9 @@ class _Drill:
                 narrator.say(f"injecting {step.fault.name}")
                 await stack.enter_async_context(lab.injured(step.fault, first, *others))
             await asyncio.sleep(self._plan.hold_seconds)
+            if all(step.fault.is_borne for step in self._plan.steps):
+                met = await inflow.recovered(self._options.budget_seconds)
+                narrator.say(f"{'goes on' if met else 'does NOT go on'} meanwhile: {inflow.told()}")
             narrator.say("healing")
         try:
             await lab.reconnect()
@@ -270,7 +273,7 @@ def _scenario(plan: Plan, drill: _Drill, options: DrillOptions) -> Scenario:
         needs=(),
         hurts="server",
         record=None,
-        deadline_seconds=options.budget_seconds + plan.hold_seconds + SPARE_SECONDS,
+        deadline_seconds=options.budget_seconds * 2 + plan.hold_seconds + SPARE_SECONDS,
         excuses=tuple(name for step in plan.steps for name in step.fault.excuses),
     )
 

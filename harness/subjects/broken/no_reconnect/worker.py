@@ -1,22 +1,22 @@
-"""The reference worker, which opens a connection where there was none, and never where there was one."""
+"""The reference worker, which opens connections until one breaks, and never again."""
 
 import sys
 
 from reference_queue import worker
-from reference_queue.sessions import NothingHappened, Sessions
+from reference_queue.sessions import NothingHappened, Sessions, Unknown
 
 
 class OpensOnce(Sessions):
     _lost = False
 
-    async def _connection(self):
+    async def run(self, text, values):
         if self._lost:
             raise NothingHappened("the connection is closed")
-        return await super()._connection()
-
-    async def _close(self, connection):
-        self._lost = True
-        await super()._close(connection)
+        try:
+            return await super().run(text, values)
+        except Unknown:
+            self._lost = True
+            raise
 
 
 worker.Sessions = OpensOnce
