@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 GATE := $(BIN)/queueproof gate
 
 .DEFAULT_GOAL := help
-.PHONY: help gate test test-slow soak check lint fmt clean
+.PHONY: help gate test test-slow soak soak-tenants soak-drills soak-kill matrix battery matrix-battery drain drain-full check lint fmt clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -29,6 +29,31 @@ test-slow: $(STAMP) ## The slow tests
 
 soak: $(STAMP) ## Twenty gates in a row: only passes, and nothing left behind
 	$(BIN)/python tests/soak.py 20
+
+soak-tenants: $(STAMP) ## Fifty claimers, killed at random, on capped tenants
+	$(BIN)/python tests/soak_tenants.py
+
+soak-drills: $(STAMP) ## Thirty minutes of faults composed from seeds, which are printed
+	$(BIN)/queueproof drill --random $(or $(SEED),1) --for 30m
+
+soak-kill: $(STAMP) ## Kill the harness itself at twenty random moments: nothing may be left
+	$(BIN)/python tests/soak_kill.py 20 $(SEED)
+
+matrix: $(STAMP) ## The gate on every PostgreSQL that can be had here, verdicts compared
+	$(BIN)/python tests/matrix.py
+
+battery: $(STAMP) ## Every broken queue five times against what must catch it
+	$(BIN)/python -m harness.bench.battery --repeat 5
+
+matrix-battery: $(STAMP) ## Every broken queue against every scenario, and every sound one three times
+	$(BIN)/python -m harness.bench.battery --whole
+	$(BIN)/python -m harness.bench.battery --sound --repeat 3
+
+drain: $(STAMP) ## The worked example measured, ten times as fast: about three minutes
+	$(BIN)/queueproof load --arrival 12/s --service 0.8s --slots 16 --outage 300s --time-scale 10
+
+drain-full: $(STAMP) ## The worked example measured at its own pace: about half an hour
+	$(BIN)/queueproof load --arrival 12/s --service 0.8s --slots 16 --outage 300s
 
 check: lint test ## What CI runs before the gate
 
