@@ -140,21 +140,22 @@ def explain_claim(connection: Connection, texts: Statements, index: str, claims:
 
 def candidate_scans(root: Mapping[str, Any]) -> Iterator[str]:
     """How the candidates are found: every scan of the job table below the CTE of that name, its sub-plans apart."""
-    for node in _nodes(root):
+    for node in nodes(root):
         if node.get("Subplan Name") == "CTE candidate":
-            for below in _nodes(node, lambda inner: inner.get("Parent Relationship") != "SubPlan"):
+            for below in nodes(node, lambda inner: inner.get("Parent Relationship") != "SubPlan"):
                 if below.get("Relation Name") == "queue_job" or "Index Name" in below:
                     by = f" using {below['Index Name']}" if "Index Name" in below else ""
                     yield f"{below['Node Type']}{by}"
 
 
-def _nodes(
+def nodes(
     node: Mapping[str, Any], wanted: Callable[[Mapping[str, Any]], bool] = lambda _: True
 ) -> Iterator[Mapping[str, Any]]:
+    """The node and those below it, as far as they are wanted."""
     yield node
     for inner in node.get("Plans", ()):
         if wanted(inner):
-            yield from _nodes(inner, wanted)
+            yield from nodes(inner, wanted)
 
 
 def _take_the_full_index(connection: Connection) -> None:

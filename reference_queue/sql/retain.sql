@@ -19,6 +19,11 @@ with in_range as (
     using finished
     where audit.job_id = finished.id
     returning audit.*
+), told as (
+    -- gathered once: looking through the evidence for each job would take the square of the batch
+    select job_id, jsonb_agg(to_jsonb(evidence) - 'job_id' order by id) as audit
+    from evidence
+    group by job_id
 ), archived as (
     insert into queue_archive (
         job_id, operation_key, business_key, kind, state, tenant, group_key, attempts, version, worker_id, remote_id,
@@ -26,8 +31,9 @@ with in_range as (
     )
     select id, operation_key, business_key, kind, state, tenant, group_key, attempts, version, worker_id, remote_id,
         last_error_class, last_error_code, created_at, finished_at,
-        coalesce((select jsonb_agg(to_jsonb(evidence) - 'job_id' order by evidence.id) from evidence where job_id = finished.id), '[]')
+        coalesce(told.audit, '[]')
     from finished
+    left join told on told.job_id = finished.id
     returning job_id
 ), deleted as (
     delete from queue_job as job
