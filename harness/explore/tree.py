@@ -22,7 +22,7 @@ from harness.explore.footprint import EVERYTHING, Footprint
 from harness.explore.schedule import Move, Schedule, told
 from harness.explore.stage import Diverged, Ending, Stage
 
-MOST_TRIES = 3
+MOST_TRIES = 5
 
 
 @dataclass

@@ -19,7 +19,7 @@ from harness.wire.proxy import Proxy
 from harness.wire.session import Session
 
 STEP_SECONDS = 10.0
-HOLDER_SECONDS = 0.08
+HOLDER_SECONDS = 0.4
 LOOK_SECONDS = 0.004
 _RESULTS = frozenset({"complete", "fail", "release", "retire"})
 _FIRST_LOOK_SECONDS = 0.002

@@ -24,7 +24,7 @@ SUBJECTS = {
     "sweeping": ({"complete": SWEEPING}, Case(jobs=2)),
     "without a token": ({"claim": NO_TOKEN}, Case()),
 }
-WORKERS = {"blind": Case(), "checked": Case(), "across_call": Case(jobs=2, polls=0)}
+WORKERS = {"blind": Case(), "checked": Case(), "across_call": Case()}
 
 
 async def _explore(stages, folder, case, *, reduce):
