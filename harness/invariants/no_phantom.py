@@ -13,7 +13,7 @@ from harness.history.story import Story
 NAME = "no_phantom"
 
 
-@invariant(serves=("V2", "V8"), broken_queue="truncates_keys")
+@invariant(serves=("V2", "V8"), broken_queue="retry_under_another_name")
 def no_phantom(story: Story) -> Iterator[Finding | Unknown]:
     """Every call is for a job that was enqueued."""
     for job in story.jobs.values():

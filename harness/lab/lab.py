@@ -476,7 +476,9 @@ class Lab:
             )
             await self.until(
                 lambda event: isinstance(event, Attempted) and event.worker == number and "claim" in event.changes,
-                within_seconds=1 + (self.subject.poll_seconds or 1.0) * 2,
+                # Where no statement is known to claim, none will be seen to: then a moment must do.
+                within_seconds=(within_seconds if "claim" in self.ground.learned else 1)
+                + (self.subject.poll_seconds or 1.0) * 2,
                 reason=f"worker {number} to look for work",
             )
         except DeadlinePassed:
