@@ -183,6 +183,9 @@ class Machine:
         }
         if server is not None:
             row["server_cores"] = self._cores([server], seen, span)
+            # Server, workers and producer are our children: what else is used is used by strangers.
+            ours = self._cores([os.getpid()], seen, span)
+            row["foreign_cores"] = round(max(row["cpu_percent"] / 100 * self.cores - ours, 0.0), 3)
         self._used = seen
         return row
 

@@ -11,10 +11,12 @@ import numpy as np
 from harness.capacity.replay import TOLERANCE
 from harness.contracts.verdict import Verdict
 from harness.load.analysis import Analysis
-from harness.load.run import Measured
+from harness.load.run import RECOVERY, Measured
 
 MOST_LAG_SECONDS = 0.05
 MOST_LOOP_LAG_MS = 100.0
+FULL_PERCENT = 90.0
+MOST_FOREIGN_SHARE = 0.25  # of the cores
 WARM_UP_FAILED = "the queue never became steady before the outage"
 
 
@@ -91,6 +93,11 @@ def _valid(run: Measured) -> Part:
         mistakes.append(
             f"the harness itself was held up by {late:.0f} ms or more in 5 % of the seconds: the machine is too busy"
         )
+    foreign = _foreign_cores(run)
+    if foreign is not None:
+        mistakes.append(
+            f"other programs used {foreign:.1f} of this machine's {run.cores} cores, and none was left: its slowness is theirs"
+        )
     if run.left:
         mistakes.append(f"a worker left during the run ({run.left[0]})")
     if run.strangers:
@@ -107,6 +114,16 @@ def _valid(run: Measured) -> Part:
 def _loop_lag(run: Measured) -> float:
     frame = run.samples
     return float(frame["loop_lag_ms"].quantile(0.95)) if "loop_lag_ms" in frame else 0.0
+
+
+def _foreign_cores(run: Measured) -> float | None:
+    """What strangers used while draining, when nothing was left over for us; None: fine, or not known."""
+    frame = run.samples
+    if "foreign_cores" not in frame:
+        return None
+    rows = frame[frame["phase"] == RECOVERY]
+    foreign, busy = float(rows["foreign_cores"].median()), float(rows["cpu_percent"].median())
+    return foreign if busy >= FULL_PERCENT and foreign > MOST_FOREIGN_SHARE * run.cores else None
 
 
 def _unbalanced(run: Measured) -> Iterator[str]:

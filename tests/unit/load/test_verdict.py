@@ -136,3 +136,12 @@ def test_a_backlog_that_grows_fails(imagine):
 
 def test_a_worker_that_left_makes_the_run_invalid(imagine):
     assert verdict_of(dataclasses.replace(imagine(), left=("2 became 1",)))[0] is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("foreign", "busy", "valid"), [(0.9, 99.0, False), (0.9, 60.0, True), (0.2, 99.0, True)])
+def test_a_machine_that_strangers_use_up_makes_the_run_invalid(imagine, foreign, busy, valid):
+    run = imagine()
+    part = parts_of(dataclasses.replace(run, samples=run.samples.assign(foreign_cores=foreign, cpu_percent=busy)))[
+        "valid_run"
+    ]
+    assert (part.verdict is Verdict.PASS) is valid
