@@ -81,7 +81,11 @@ class Explored:
 
     @property
     def estimate(self) -> int:
-        return multinomial(list(self.tally.lengths.values()))
+        """About how many interleavings there are: as if each thread always made as many moves as it was seen to make."""
+        lengths = dict(self.tally.lengths)
+        for thread, length in (self.sampled.lengths if self.sampled is not None else {}).items():
+            lengths[thread] = max(length, lengths.get(thread, 0))
+        return multinomial(list(lengths.values()))
 
     def coverage(self) -> str:
         """What was run, in one sentence."""
