@@ -123,7 +123,7 @@ def _story(play: PlayDoc) -> Iterator[str]:
     if not play.findings:
         yield f"{plain(words.told(play.reason))}\n"
     missed = [fact for fact in play.facts if not fact.happened]
-    if missed:
+    if missed and not play.findings:  # a finding says what happened instead
         yield "\n".join(f"- did not happen: {plain(words.told(fact.sentence))}" for fact in missed) + "\n"
     for finding in play.findings:
         yield _finding(finding)

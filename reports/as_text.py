@@ -93,7 +93,7 @@ def story(play: PlayDoc, *, colour: bool = False, width: int | None = None) -> I
     if not play.findings:
         yield from _wrap(words.told(play.reason), width, "  ")
     for fact in play.facts:
-        if not fact.happened:
+        if not fact.happened and not play.findings:  # a finding says what happened instead
             yield from _wrap(f"did not happen: {words.told(fact.sentence)}", width, "  ")
     for number, finding in enumerate(play.findings, 1):
         yield from _finding(number, finding, width)

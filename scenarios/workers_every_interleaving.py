@@ -22,15 +22,18 @@ from harness.lab.lab import Lab
 async def workers_every_interleaving(lab: Lab) -> None:
     """Two workers and one job, in every order of their steps; then every order in which its lease ends once, too.
 
-    What happens: two workers are held before each of their requests, to the database and to the outside, and let go one at a
-    time, in every order in which claim, call and complete can follow each other; then in every order of claim, the end of
-    the lease, takeover, and the late call or complete of the first. Orders that only swap what cannot matter are run once.
+    What happens
+        Two workers are held before each of their requests, to the database and to the outside, and let go one at a time, in
+        every order in which claim, call and complete can follow each other; then in every order of claim, the end of the
+        lease, takeover, and the late call or complete of the first. Orders that only swap what cannot matter are run once.
 
-    Why it matters: a test that waits for a race proves that it did not happen; running every order proves that it cannot,
-    for as many steps as there are here.
+    Why it matters
+        A test that waits for a race proves that it did not happen; running every order proves that it cannot, for as many
+        steps as there are here.
 
-    What must hold: in each order the job has one owner at a time, is executed once without an excuse, and an earlier holder
-    changes nothing after a takeover.
+    What must hold
+        In each order the job has one owner at a time, is executed once without an excuse, and an earlier holder changes
+        nothing after a takeover.
     """
     await explore_inside(lab, ALL_ORDERS, Case())
     if lab.subject.lease_seconds and leases_can_end(lab.subject):

@@ -185,6 +185,7 @@ def _moved(event: Moved) -> tuple[str, str]:
         "complete": "completes",
         "fail": "fails",
         "release": "gives back",
+        "other": "writes other columns of",
     }
     who = f"worker {event.worker}" if event.worker else "database"
     what = names.get(event.change)

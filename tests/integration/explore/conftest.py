@@ -1,3 +1,5 @@
+"""A subject, a site and a stage for exploring: what the tests of schedules on a real server share."""
+
 import contextlib
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""What a statement reads and writes, and which two of them may be swapped."""
+
 import pytest
 
 from harness.explore.footprint import EVERYTHING, NOTHING, footprint

@@ -1,3 +1,5 @@
+"""Schedules drawn by a seed: the same again, and as likely to find a violation as was published."""
+
 import asyncio
 
 import pytest

@@ -1,3 +1,5 @@
+"""A schedule as text: what is told is read back, and what is none is refused."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""A schedule that breaks something, made smaller without losing what it breaks."""
+
 import asyncio
 
 from harness.explore.schedule import read, told

@@ -1,3 +1,5 @@
+"""The reduced tree of schedules reaches every outcome of the whole one."""
+
 import asyncio
 
 from hypothesis import given, settings
