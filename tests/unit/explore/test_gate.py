@@ -1,3 +1,5 @@
+"""What the gate makes of explored orders: which it asks for, and what it says of them."""
+
 import struct
 
 import pytest

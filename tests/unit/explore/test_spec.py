@@ -1,3 +1,5 @@
+"""A schedule told as a spec of the isolation tester."""
+
 from dataclasses import replace
 from pathlib import Path
 
