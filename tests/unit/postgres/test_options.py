@@ -18,6 +18,9 @@ from harness.postgres.options import ServerOption, parse_server, without_passwor
         ("embedded", 17, ServerOption("embedded", 17)),
         ("local", None, ServerOption("local")),
         ("local", "16", ServerOption("local", 16)),
+        ("docker", None, ServerOption("docker", image="postgres:18")),
+        ("docker", "16", ServerOption("docker", 16, image="postgres:16")),
+        ("docker:our/postgres:15", None, ServerOption("docker", image="our/postgres:15")),
         ("postgresql://u:p@h/d", None, ServerOption("dsn", dsn="postgresql://u:p@h/d")),
         ("postgres://h", None, ServerOption("dsn", dsn="postgres://h")),
         ("host=h user=u", None, ServerOption("dsn", dsn="host=h user=u")),
@@ -39,7 +42,7 @@ def test_a_bin_directory_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "pg", "names"),
     [
-        ("docker", None, ["'docker'", "embedded", "local:BINDIR", "postgresql://"]),
+        ("podman", None, ["'podman'", "embedded", "local:BINDIR", "docker:IMAGE", "postgresql://"]),
         ("Embedded", None, ["'Embedded'", "embedded"]),
         ("", None, ["''"]),
         ("embedded", "15", ["--pg '15'", "16, 17, 18"]),
