@@ -33,7 +33,9 @@ async def _watch(target: Target, view: ServerView, holder: int) -> None:
             for backend in await view.backends():
                 told = (backend.pid, backend.query or "")
                 worker = target.worker_of(backend.pid)
-                if holder in backend.blocked_by and worker and told not in seen:
+                # For an instant a backend is blocked and does not say yet on what: the next look tells.
+                waits = holder in backend.blocked_by and backend.wait_event_type is not None
+                if waits and worker and told not in seen:
                     seen.add(told)
                     wait = f"{backend.wait_event_type}/{backend.wait_event}"
                     target.recorder.record(Blocked(worker, backend.pid, holder, wait, backend.query or ""))
