@@ -54,7 +54,10 @@ SubjectArgument = Annotated[
     typer.Argument(metavar="SUBJECT", help="A folder or a subject.toml; left out, the reference queue."),
 ]
 Server = Annotated[
-    str, typer.Option(help="embedded, local, local:BINDIR, or postgresql://user@host:port/database.", metavar="SERVER")
+    str,
+    typer.Option(
+        help="embedded, local[:BINDIR], docker[:IMAGE], or postgresql://user@host:port/database.", metavar="SERVER"
+    ),
 ]
 Pg = Annotated[str | None, typer.Option("--pg", help="PostgreSQL's major version: 16, 17 or 18.", metavar="VERSION")]
 Seed = Annotated[int | None, typer.Option(help="Makes the same plan again.", metavar="N")]
