@@ -55,12 +55,13 @@ class _Node:
     """A state on the current path: what could move, what need not, and what has been tried."""
 
     enabled: tuple[Move, ...]
+    order: tuple[Move, ...]  # in which they are tried
     sleep: dict[Move, Footprint]
     tried: dict[Move, Footprint] = field(default_factory=dict)
     move: Move | None = None
 
     def choose(self) -> Move | None:
-        for move in self.enabled:
+        for move in self.order:
             if move not in self.tried and move not in self.sleep:
                 return move
         return None
@@ -130,7 +131,7 @@ class Explorer:
             node.tried[node.move] = touched
             trace.append((node.move, touched))
         while enabled := tuple(await stage.enabled()):
-            node = _Node(enabled, self._asleep())
+            node = _Node(enabled, _longest_still_first(enabled, trace), self._asleep())
             node.move = node.choose()
             if node.move is None:
                 return None
@@ -172,3 +173,9 @@ class Explorer:
         for thread in {move.thread for move in done.schedule}:
             length = sum(1 for move in done.schedule if move.thread == thread)
             tally.lengths[thread] = max(tally.lengths.get(thread, 0), length)
+
+
+def _longest_still_first(enabled: tuple[Move, ...], trace: list[Step]) -> tuple[Move, ...]:
+    """Who has not moved for longest is tried first: what breaks by workers taking turns shows in the first few runs."""
+    last = {move.thread: place for place, (move, _) in enumerate(trace)}
+    return tuple(sorted(enabled, key=lambda move: last.get(move.thread, -1)))

@@ -67,7 +67,7 @@ class Moody(Memory):
 
     async def enabled(self):
         moves = await super().enabled()
-        if self.runs >= 2 and self.at == [1, 1]:
+        if self.runs >= 1 and self.at == [1, 1]:
             return moves[1:]
         return moves
 
