@@ -153,7 +153,7 @@ class Producer:
             due = int(np.searchsorted(self._dues, now, side="right"))
             if self._stop_at is not None:
                 due = min(due, int(np.searchsorted(self._dues, self._stop_at, side="right")))
-                if self._next >= due:
+                if self._next >= due and now >= self._stop_at:
                     return
             if self._next < due:
                 self._send(range(self._next, min(due, self._next + MOST_AT_ONCE)))
