@@ -82,7 +82,7 @@ class ContainerCluster(Cluster):
         await reachable(self.address)
 
     def backend_kill9(self, pid: int) -> None:
-        code, said = self._container.exec_run(["kill", "-9", str(pid)], user="root")
+        code, said = self._container.exec_run(["sh", "-c", f"kill -9 {pid}"], user="root")
         if code != 0:
             raise EnvironmentFailed(f"backend {pid} cannot be killed in its container: {said.decode(errors='replace')}")
 
@@ -132,7 +132,7 @@ async def open_container(
                     (folder / "server.log").write_bytes(await _in_thread(cluster._container.logs))
         finally:
             if not kept:
-                await _in_thread(lambda: made.stop(force=True, delete_volume=True))
+                await _in_thread(lambda: _removed(made))
             watchdog.forget_container(name)
             watchdog.forget_folder(Path(shared))
 
@@ -159,6 +159,14 @@ def _container(image: str, name: str, password: str, port: int) -> Any:
     container.with_name(name)
     container.with_command(["-c", "fsync=off", "-c", "max_connections=200", "-c", "timezone=UTC"])
     return container
+
+
+def _removed(container: Any) -> None:
+    """Remove it; one that the watchdog has removed already is no error."""
+    from docker.errors import NotFound  # type: ignore[import-untyped]
+
+    with contextlib.suppress(NotFound):
+        container.stop(force=True, delete_volume=True)
 
 
 def _with_clock(container: Any, shared: Path) -> ServerClock | None:
