@@ -2,11 +2,12 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from harness.contracts.problem import EnvironmentFailed
-from harness.history.recorder import PlayRecorder
+from harness.history.recorder import DeadlinePassed, PlayRecorder
 from harness.wire.conversation import Awaited, Statement
 from harness.wire.holds import Ending, NoticeHold, NoticeView, ReplyHold, RequestHold, RequestView
 from harness.wire.known_jobs import KnownJobs
@@ -15,6 +16,8 @@ from harness.wire.statements import StatementBook
 
 __all__ = ["KnownJobs", "Proxy"]
 
+CLOSE_SECONDS = 5.0
+_LOOK_SECONDS = 0.002
 _MOST_STATEMENTS = 4096
 _LONGEST_REMEMBERED = 16_384
 
@@ -79,10 +82,15 @@ class Proxy:
         if self._refusing is not None:
             self._refusing.close()
             self._refusing = None
-        self.sever_all()
-        async with asyncio.timeout(5):
-            while self.sessions or self.embryos:
-                await asyncio.sleep(0)
+        deadline = time.monotonic() + CLOSE_SECONDS
+        while True:
+            self.sever_all()  # again and again: a client that had been accepted may only now get its session
+            if not self.sessions and not self.embryos:
+                return
+            if time.monotonic() > deadline:
+                left = ", ".join(map(repr, [*self.sessions, *self.embryos]))
+                raise DeadlinePassed(f"waited {CLOSE_SECONDS:g} s for the wire of worker {self.worker} to close: {left}")
+            await asyncio.sleep(_LOOK_SECONDS)
 
     @property
     def tls_refused(self) -> bool:
@@ -186,12 +194,16 @@ class Proxy:
             return
         self._server.close()
         self._server = None
-        async with asyncio.timeout(5):
-            while self._refusing is None:
-                try:
-                    self._refusing = _bind(self.port)  # bound and not listening: the system refuses for us
-                except OSError:
-                    await asyncio.sleep(0)
+        deadline = time.monotonic() + CLOSE_SECONDS
+        while self._refusing is None:
+            try:
+                self._refusing = _bind(self.port)  # bound and not listening: the system refuses for us
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise DeadlinePassed(
+                        f"waited {CLOSE_SECONDS:g} s for port {self.port} of worker {self.worker} to be free: {error}"
+                    ) from error
+                await asyncio.sleep(_LOOK_SECONDS)
 
     async def accept(self) -> None:
         """End ``refuse``."""
