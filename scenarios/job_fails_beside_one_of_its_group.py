@@ -11,7 +11,7 @@ from harness.lab.needs import GRANTS, GROUPS
 
 
 @scenario(
-    serves=["Q5", "Q13"],
+    serves=["Q13", "Q18"],
     must_hold=[no_lost_job, claim_order, effect_once],
     must_happen=[answered("5xx")],
     needs=[GRANTS, GROUPS],
