@@ -1,4 +1,4 @@
-"""What the gate makes of explored orders: which it asks for, and what it says of them."""
+"""What the gate on the wire reads out of messages: where a transaction begins and ends, and which values are bound."""
 
 import struct
 
