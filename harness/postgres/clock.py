@@ -4,6 +4,7 @@
 clock, do not. Moving it ends *every* lease: the lab does so only when each live holder is held or stopped.
 """
 
+import contextlib
 import sys
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,15 @@ def forget(pid: int) -> None:
     """Remove what the library shares among a process and its children, when that process was ended before it could."""
     for name in (f"sem.faketime_sem_{pid}", f"faketime_shm_{pid}"):
         SHARED_MEMORY.joinpath(name).unlink(missing_ok=True)
+
+
+def forget_dead_since(began: float) -> None:
+    """The same for short-lived children that a server has made since then (time of day), whose numbers nobody knows."""
+    for file in SHARED_MEMORY.glob("faketime_shm_*"):
+        pid = int(file.name.rpartition("_")[2])
+        with contextlib.suppress(OSError):
+            if file.stat().st_mtime >= began and not Path(f"/proc/{pid}").exists():
+                forget(pid)
 
 
 class ServerClock:

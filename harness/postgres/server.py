@@ -18,7 +18,7 @@ from harness.contracts.problem import EnvironmentFailed
 from harness.postgres.account import Account
 from harness.postgres.binaries import Binaries
 from harness.postgres.cache import kept
-from harness.postgres.clock import ServerClock, forget, library
+from harness.postgres.clock import ServerClock, forget, forget_dead_since, library
 
 StopMode = Literal["smart", "fast", "immediate"]
 
@@ -154,10 +154,13 @@ class Server:
             "-c",
             f"restore_command=sleep {seconds / ARCHIVE_QUESTIONS:.2f}; false",
         )
+        began = time.time()
         try:
             await self.start()
         finally:
             self._arguments = ()
+            if self.clock is not None:
+                forget_dead_since(began)  # the shells that were asked
 
     async def stop(self, mode: StopMode = "fast") -> None:
         """Stop, and return when its processes are gone. A server that does not obey is stopped harder."""
