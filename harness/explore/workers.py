@@ -417,6 +417,7 @@ class WorkerStage(Troupe):
             if standing is None or not self._is_poll(actor, standing) or actor.moved > before:
                 break
             looked = standing.fingerprint == self._main
+            inside = in_transaction(actor)
             if looked and has_looked:
                 await asyncio.sleep(
                     SPARING_SECONDS
@@ -428,7 +429,10 @@ class WorkerStage(Troupe):
                 await self._plans.look(standing.view)
             await self._go(actor, standing)
             control = begins_transaction(standing.fingerprint) or ends_transaction(standing.fingerprint)
-            if not control or actor.moved > before:
+            # Of a look that brings nothing, what does not usually bring a job is left out where no lease ends: it comes by the
+            # worker's own clock, now in one look and now in another.
+            counts = looked or inside or self.case.expiries > 0
+            if actor.moved > before or (counts and not control):
                 touched |= self._touched(standing, moved=actor.moved > before)
             if actor.moved > before:
                 shown, values = standing, said
