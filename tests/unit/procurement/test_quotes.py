@@ -119,3 +119,13 @@ def test_the_csv_has_a_row_per_price_and_no_formula():
 def test_money_is_told_to_the_cent_with_its_currency():
     assert money(Decimal("1234.005"), "EUR") == "1,234.00 EUR"
     assert money(Decimal("0.015"), "CHF") == "0.02 CHF"
+
+
+def test_the_example_is_read_and_the_message_system_carries_its_operation_and_replication():
+    from importlib.resources import files
+
+    text = files("harness.procurement").joinpath("example_quotes.toml").read_text(encoding="utf-8")
+    priced = price(read_quotes(text, "example"), Volume.of(12, 1.05, Decimal(2)), THRESHOLDS)
+    assert [one.offer.name for one in priced] == ["rented machines", "a message system beside the database"]
+    assert priced[0].meets
+    assert priced[1].groups["message system"] > 3 * 29
