@@ -48,6 +48,7 @@ class Bench:
 
     async def busy(self) -> None:
         """Jobs for the faults that need one to strike."""
+        await self.lab.reconnect()
         await self.lab.enqueue(6)
 
     def told(self, since: int, kind: type[FaultLanded] | type[FaultHealed], fault: Fault[Target]) -> list[Any]:
