@@ -3,7 +3,6 @@
 Run as ``python tests/matrix.py [gate options]``. PostgreSQL 15 comes from the system's packages, the others from wheels, and a
 container where a Docker engine and an image are. Exits 1 when two servers disagree or a gate did not hold.
 """
-# ruff: noqa: T201  a script, whose output is for people
 
 import json
 import os

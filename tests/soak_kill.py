@@ -2,7 +2,6 @@
 
 Run as ``python tests/soak_kill.py TIMES [SEED]``; prints the seed and a line per kill, exits 1 when anything was left.
 """
-# ruff: noqa: T201  a script, whose output is for people
 
 import os
 import random
