@@ -20,6 +20,7 @@ HUES = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05")
 VARIABLES = {INK: "var(--ink)", RULE: "var(--rule)", SOFT: "var(--soft)"} | {
     hue: f"var(--hue-{n})" for n, hue in enumerate(HUES, 1)
 }
+NAMED_FROM = 0.06  # of the run: a shorter phase has no room for its name
 SIDE_BY_SIDE = (
     ("cores", "CPU, cores"),
     ("ms", "Commit flush and “select 1”, ms"),
@@ -145,11 +146,12 @@ def _plot(
 
 
 def _mark_phases(axes: Any, load: LoadDoc, *, small: bool) -> None:
-    """The outage shaded; a line where recovery begins, named."""
+    """The outage shaded, and the phases named that are long enough for their names."""
+    whole = max((phase.ended for phase in load.phases), default=0.0)
     for phase in load.phases:
         if phase.name == "outage":
             axes.axvspan(phase.began, phase.ended, color=SOFT, alpha=0.13, linewidth=0)
-        if not small and phase.ended > phase.began:
+        if not small and phase.ended - phase.began > NAMED_FROM * whole:
             axes.annotate(
                 phase.name, ((phase.began + phase.ended) / 2, 1.0), xycoords=("data", "axes fraction"),
                 ha="center", va="bottom", fontsize=8.5, color=SOFT,

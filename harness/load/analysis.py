@@ -126,7 +126,10 @@ def analyse(run: Measured) -> Analysis:
     start_up = None if first is None else first - recovery
     return Analysis(
         drained_seconds=drained_seconds,
-        current_seconds=None if phases.current_at is None else phases.current_at - recovery,
+        # Within the steady phase's worst values it may be a moment before it is down to the usual ones.
+        current_seconds=None
+        if phases.current_at is None
+        else max(phases.current_at - recovery, drained_seconds or 0.0),
         start_up_seconds=start_up,
         backlog_jobs=backlog,
         killed=sum(not attempt.answered for attempt in run.attempts if attempt.called < recovery),

@@ -392,9 +392,14 @@ def _bottleneck(loaded: Loaded, shown: Shown) -> str:
         )
     if run.plan.limit_per_second is not None and run.answer.capacity.of == "external limit":
         return ""  # more machines do not lift it
-    missed = [each for each in thresholds(demanded(run), shown) if each.met is False]
-    if missed:
-        return f"the {run.plan.slots} slots, which were busy all through the drain, while {missed[0].name} was missed"
+    missed = {each.name for each in thresholds(demanded(run), shown) if each.met is False}
+    slow = [name for name in ("completion rate", "time until current again") if name in missed]
+    if slow:
+        return (
+            f"the {run.plan.slots} slots, which were busy all through the drain, while {' and '.join(slow)} was missed"
+        )
+    if shown.flush_p95_ms is not None and any(name.startswith("disk wait") for name in missed):
+        return f"the disk: a commit waits {shown.flush_p95_ms:.1f} ms in 5 % of the samples"
     return ""
 
 

@@ -83,9 +83,11 @@ class Samplers:
         frame = pd.DataFrame(self.rows)
         if frame.empty:
             return frame
+        # The server publishes its counters about once a second, so a rate is taken over that much.
+        apart = max(1, round(LONGEST_PERIOD_SECONDS / self.period))
         for name in _RATES:
             if name in frame:
-                rate = frame[name].astype(float).diff() / frame["at"].diff()
+                rate = frame[name].astype(float).diff(apart) / frame["at"].diff(apart)
                 frame[f"{name}_per_second"] = rate.where(rate >= 0)
         return frame
 
