@@ -21,7 +21,7 @@ gate: $(STAMP) ## Prove the reference queue: the main job, under a minute
 	$(GATE)
 
 test: $(STAMP) ## Every test that is not slow, with a count by kind
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile
 	@$(BIN)/python tests/count.py
 
 test-slow: $(STAMP) ## The slow tests
@@ -50,10 +50,10 @@ matrix-battery: $(STAMP) ## Every broken queue against every scenario, and every
 	$(BIN)/python -m harness.bench.battery --sound --repeat 3
 
 drain: $(STAMP) ## The worked example measured, ten times as fast: about three minutes
-	$(BIN)/queueproof load --arrival 12/s --service 0.8s --slots 16 --outage 300s --time-scale 10
+	$(BIN)/queueproof load --arrival 12/s --service 0.8s --slots 16 --outage 300s --time-scale 10 --workers 2 --batch 1 --no-durable --seed 7
 
 drain-full: $(STAMP) ## The worked example measured at its own pace: about half an hour
-	$(BIN)/queueproof load --arrival 12/s --service 0.8s --slots 16 --outage 300s
+	$(BIN)/queueproof load --arrival 12/s --service 0.8s --slots 16 --outage 300s --workers 2 --batch 1 --seed 7
 
 check: lint test ## What CI runs before the gate
 

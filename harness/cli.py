@@ -263,7 +263,7 @@ def gate(
     server: Server = "embedded",
     pg: Pg = None,
     seed: Seed = None,
-    side_by_side: Annotated[int, typer.Option(min=1, max=64, help="How many scenarios play at once.")] = 4,
+    side_by_side: Annotated[int, typer.Option(min=1, max=64, help="How many scenarios play at once.")] = 6,
     allow_existing: AllowExisting = False,
     runs: Runs = Path(),
     as_json: Json = False,

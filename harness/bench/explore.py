@@ -54,7 +54,7 @@ BLOCKING = Script(f"{_JOBS}; insert into bench_job values (1), (2);", f"{_TEARDO
 async def run() -> dict[str, Any]:
     """Turns of both alternate, so that a machine that slows down slows both. Needs isolationtester."""
     program = find_isolationtester()
-    with tempfile.TemporaryDirectory() as name, Watchdog().start() as watchdog:
+    with tempfile.TemporaryDirectory() as name, Watchdog() as watchdog:
         folder = Path(name)
         async with open_cluster(parse_server("embedded"), watchdog, folder) as cluster:
             address = await cluster.create_database("explore_bench")

@@ -278,7 +278,7 @@ async def run_exploration(
     """Open a server, install the subject, explore. Raises BadInput, EnvironmentFailed or SubjectFailed."""
     began = time.monotonic()
     async with AsyncExitStack() as stack:
-        watchdog = stack.enter_context(Watchdog().start())
+        watchdog = stack.enter_context(Watchdog())
         recorder = stack.enter_context(Recorder(folder / HISTORY))
         doing(f"starting PostgreSQL ({server.shown()})")
         cluster = await stack.enter_async_context(open_cluster(server, watchdog, folder, allow_existing=allow_existing))

@@ -24,7 +24,7 @@ from harness.run.probe import Probed, probe
 from harness.run.provision import Site, open_site
 from harness.run.stage import cannot_stand, stage
 
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = 6
 
 
 @dataclass(frozen=True)

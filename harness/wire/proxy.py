@@ -89,7 +89,9 @@ class Proxy:
                 return
             if time.monotonic() > deadline:
                 left = ", ".join(map(repr, [*self.sessions, *self.embryos]))
-                raise DeadlinePassed(f"waited {CLOSE_SECONDS:g} s for the wire of worker {self.worker} to close: {left}")
+                raise DeadlinePassed(
+                    f"waited {CLOSE_SECONDS:g} s for the wire of worker {self.worker} to close: {left}"
+                )
             await asyncio.sleep(_LOOK_SECONDS)
 
     @property

@@ -29,7 +29,15 @@ def not_applicable(document: Document) -> dict[str, str]:
 
 
 def inconclusive(document: Document) -> dict[str, str]:
-    return {play.scenario: play.reason for play in document.plays if play.verdict == "inconclusive"}
+    """What could not be told, but for a lease that ended while the taking transaction ran.
+
+    pgmq compares leases with the clock inside its statement, which no clock of a transition brackets closely enough.
+    """
+    return {
+        play.scenario: play.reason
+        for play in document.plays
+        if play.verdict == "inconclusive" and not play.reason.startswith("one_owner: whether")
+    }
 
 
 @pytest.mark.parametrize("peer", ["shell", "pgmq"])
