@@ -16,7 +16,7 @@ import pytest
 
 from harness.contracts.point import Point
 from harness.contracts.subject import Subject
-from harness.history.events import Applied, Called
+from harness.history.events import Answered, Applied, Called
 from harness.history.recorder import PlayRecorder, Recorder
 from harness.postgres.address import Address
 from harness.run.starters import KINDS, write_starter
@@ -110,6 +110,15 @@ class Stage:
         logs = "\n".join(log.read_text(errors="replace") for log in self.folder.glob("worker-*.log"))
         pytest.fail(f"waited 20 s for {wanted!r:.300}; saw {seen!r:.300}; the workers said: {logs}")
 
+    async def sink_sees_the_caller_gone(self) -> None:
+        """The leader is reaped before its child is: the curl of a shell worker may still hold the call open."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if any(isinstance(entry.what, Answered) and entry.what.status is None for entry in self.record.entries):
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail("waited 20 s for the killed worker's call to break; it stayed open")
+
     def told(self, kind: type[Called] | type[Applied]) -> list[str]:
         return [entry.what.key for entry in self.record.entries if isinstance(entry.what, kind)]
 
@@ -175,6 +184,7 @@ def test_a_job_whose_worker_was_killed_is_taken_over(name, database, tmp_path):
             await hold.reached(20)
             os.killpg(victim.pid, signal.SIGKILL)
             victim.wait()
+            await on.sink_sees_the_caller_gone()
             hold.release()
             on.worker(2)
             await on.settles(j="done")
