@@ -8,9 +8,17 @@ import pytest
 from harness.contracts.verdict import Verdict
 from harness.load.analysis import analyse
 from harness.load.producing import Produced
+from harness.load.run import RECOVERY, STEADY
 from harness.load.steadiness import Steadiness
 from harness.load.table import Ended
 from harness.load.verdict import conclude, judge
+
+
+def samples_with(run, phase, columns):
+    """The samples, with these values in one phase and those of an idle machine in the others."""
+    idle = {"foreign_cores": 0.0, "cpu_percent": 10.0, "loop_lag_ms": 1.0}
+    there = run.samples["phase"] == phase
+    return run.samples.assign(**{name: there.map({True: value, False: idle[name]}) for name, value in columns.items()})
 
 
 def parts_of(run):
@@ -148,13 +156,25 @@ def test_a_worker_that_left_makes_the_run_invalid(imagine):
 )
 def test_a_machine_that_others_use_up_excuses_a_fail_and_spoils_no_pass(imagine, columns, ours):
     run = imagine()
-    run = dataclasses.replace(run, samples=run.samples.assign(**columns))
+    run = dataclasses.replace(run, samples=samples_with(run, RECOVERY, columns))
     assert (parts_of(run)["machine_was_ours"].verdict is Verdict.PASS) is ours
-    assert verdict_of(run)[0] is Verdict.PASS
+    verdict, reason = verdict_of(run)
+    assert verdict is Verdict.PASS
+    assert ours or "although" in reason
     run.phases.warm_up = Steadiness(steady=False, grows=True, mean=100, slope_per_second=5, told="100 jobs")
     verdict, reason = verdict_of(run)
     assert verdict is (Verdict.FAIL if ours else Verdict.INCONCLUSIVE)
     assert ours or "however" in reason
+
+
+@pytest.mark.parametrize("columns", [{"foreign_cores": 0.9, "cpu_percent": 99.0}, {"loop_lag_ms": 500.0}])
+def test_a_steady_phase_on_a_machine_that_others_used_up_is_no_yardstick(imagine, columns):
+    run = imagine()
+    run = dataclasses.replace(run, samples=samples_with(run, STEADY, columns))
+    assert parts_of(run)["current_again"].verdict is Verdict.INCONCLUSIVE
+    verdict, reason = verdict_of(run)
+    assert verdict is Verdict.INCONCLUSIVE
+    assert "no yardstick" in reason
 
 
 def test_a_busy_machine_excuses_no_lost_job(imagine):
