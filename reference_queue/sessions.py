@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import psycopg
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow
 from psycopg.types.numeric import Int8Dumper
+
+from reference_queue.prepared import ConnectionLost, PreparedConnection
 
 # The server forgets a peer that vanished, and we a server, after about ten seconds of silence.
 KEEPALIVES = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "connect_timeout": 10}
@@ -38,59 +40,57 @@ class Sessions:
         self._name = name
         self._deadline_seconds = deadline_seconds
         self._free = asyncio.Semaphore(size)
-        self._idle: list[
-            psycopg.AsyncCursor[DictRow]
-        ] = []  # one for each connection; making one anew costs a fifth of a statement
+        self._idle: list[PreparedConnection] = []
 
     async def run(self, text: str, values: Mapping[str, Any]) -> list[DictRow]:
         """Run one statement and return its rows. Raises NothingHappened, Conflict, Unknown, or the server's refusal."""
         async with self._free:
-            cursor = await self._cursor()
-            connection = cursor.connection
+            connection = await self._connection()
             try:
                 async with asyncio.timeout(self._deadline_seconds):
-                    await cursor.execute(text, values, prepare=True)
-                    rows = await cursor.fetchall() if cursor.description else []
+                    rows = await connection.run(text, values)
             except TimeoutError as error:
-                await self._close(connection)
+                await _close(connection)
                 raise Unknown("no answer in time") from error
+            except ConnectionLost as error:
+                await _close(connection)
+                raise Unknown(type(error.__cause__ or error).__name__) from error
             except psycopg.Error as error:
-                if connection.closed or connection.broken or error.sqlstate is None:
-                    await self._close(connection)
-                    raise Unknown(type(error).__name__) from error
-                self._idle.append(cursor)
+                self._idle.append(connection)
                 if error.sqlstate in CONFLICTS:
                     raise Conflict(error.sqlstate) from error
                 raise
             except BaseException:
                 # Cancelled half-way: nobody knows what the connection will answer next.
-                await self._close(connection)
+                await _close(connection)
                 raise
-            self._idle.append(cursor)
+            self._idle.append(connection)
             return rows
 
     async def close(self) -> None:
         while self._idle:
-            await self._close(self._idle.pop().connection)
+            await _close(self._idle.pop())
 
-    async def _cursor(self) -> psycopg.AsyncCursor[DictRow]:
+    async def _connection(self) -> PreparedConnection:
         while self._idle:
-            cursor = self._idle.pop()
-            if not cursor.connection.closed:
-                return cursor
+            idle = self._idle.pop()
+            if not idle.lost:
+                return idle
+            await _close(idle)
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 connection = await psycopg.AsyncConnection.connect(
-                    self._conninfo, autocommit=True, row_factory=dict_row, **parameters(self._name)
+                    self._conninfo, autocommit=True, **parameters(self._name)
                 )
         except (psycopg.Error, OSError, TimeoutError) as error:
             raise NothingHappened("no connection") from error
         prepare(connection)
-        return connection.cursor()
+        return PreparedConnection(connection)
 
-    async def _close(self, connection: psycopg.AsyncConnection[DictRow]) -> None:
-        with contextlib.suppress(psycopg.Error, OSError):
-            await connection.close()
+
+async def _close(connection: PreparedConnection) -> None:
+    with contextlib.suppress(psycopg.Error, OSError):
+        await connection.close()
 
 
 def parameters(name: str) -> dict[str, Any]:

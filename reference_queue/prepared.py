@@ -1,0 +1,183 @@
+"""A connection that runs one prepared statement at a time, by libpq's own asynchronous calls.
+
+A claim is one short statement, and on a busy queue the client's work for it costs more than the server's. psycopg connects,
+converts values and reads errors here; its cursors, which can do far more than is needed, are left out. ``queueproof bench
+claim`` measures what that saves.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import psycopg
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import DiagnosticField, ExecStatus
+from psycopg.pq.abc import PGresult
+from psycopg.rows import DictRow
+
+FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
+ENDS_THE_SESSION = (b"FATAL", b"PANIC")
+# A pooler in transaction mode gave us a server connection that does not know our statement, or knows another by its name.
+POOLED = ("26000", "42P05")
+PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|(%))")
+
+
+class ConnectionLost(Exception):
+    """The connection is gone, and with it the answer. The argument says what was seen."""
+
+
+class PreparedConnection:
+    """Wraps a connection in autocommit mode, which nobody else uses from then on.
+
+    Not for use by two tasks at once. A task that is cancelled inside ``run`` leaves it useless: close it.
+    """
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection = connection
+        self._pg = connection.pgconn
+        self._values = Transformer(connection)
+        self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}
+        self._prepares = True
+        self._lost: str | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._socket = self._pg.socket
+        # Registered once, not for each statement; so a server that goes away is noticed at once, also while we are idle.
+        self._loop.add_reader(self._socket, self._read)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is useless, as far as has been seen."""
+        return self._lost is not None
+
+    async def run(self, text: str, values: Mapping[str, Any]) -> list[DictRow]:
+        """Run a statement with ``%(name)s`` placeholders. Raises ConnectionLost, or the server's refusal as psycopg names it."""
+        query, names = _numbered(text)
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise psycopg.ProgrammingError(f"the statement asks for %({missing[0]})s, and there is no such value")
+        parameters = self._values.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
+        try:
+            return await self._ask(text, query, parameters)
+        except psycopg.Error as error:
+            if error.sqlstate not in POOLED or not self._prepares:
+                raise
+            # Refused before it was run. Behind such a pooler nothing can stay prepared.
+            self._prepares = False
+            return await self._ask(text, query, parameters)
+
+    async def _ask(self, text: str, query: bytes, parameters: Sequence[Any]) -> list[DictRow]:
+        types, formats = self._values.types or (), self._values.formats
+        if not self._prepares:
+            self._send(self._pg.send_query_params, query, parameters, types, formats)
+            return self._rows(await self._results())
+        name = self._names.get((text, types))
+        if name is None:
+            name = f"q{len(self._names)}".encode()
+            self._send(self._pg.send_prepare, name, query, types)
+            self._rows(await self._results())
+            self._names[(text, types)] = name
+        self._send(self._pg.send_query_prepared, name, parameters, formats)
+        return self._rows(await self._results())
+
+    async def close(self) -> None:
+        """Close the connection. May be called more than once."""
+        self._hang_up("closed")
+        await self._connection.close()
+
+    def _send(self, send: Any, *arguments: Any) -> None:
+        if self._lost is not None:
+            raise ConnectionLost(self._lost)
+        try:
+            send(*arguments)
+        except psycopg.OperationalError as error:
+            self._hang_up(str(error))
+            raise ConnectionLost(str(error)) from error
+
+    async def _results(self) -> list[PGresult]:
+        """Everything up to the server's being ready again: an answer that is cut off before that is none."""
+        await self._flushed()
+        results: list[PGresult] = []
+        while True:
+            while self._pg.is_busy():
+                await self._woken()
+            result = self._pg.get_result()
+            if result is None:
+                return results
+            results.append(result)
+
+    async def _flushed(self) -> None:
+        """Large values do not fit into the socket at once."""
+        try:
+            while self._pg.flush():
+                self._loop.add_writer(self._socket, self._wake)
+                try:
+                    await self._woken()
+                finally:
+                    self._loop.remove_writer(self._socket)
+        except psycopg.OperationalError as error:
+            self._hang_up(str(error))
+            raise ConnectionLost(str(error)) from error
+
+    async def _woken(self) -> None:
+        if self._lost is not None:
+            raise ConnectionLost(self._lost)
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _read(self) -> None:
+        try:
+            self._pg.consume_input()
+        except psycopg.OperationalError as error:
+            self._hang_up(str(error))
+            return
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _hang_up(self, why: str) -> None:
+        """Look at the socket no more: its number may soon be somebody else's."""
+        if self._lost is None:
+            self._lost = why
+            self._loop.remove_reader(self._socket)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(ConnectionLost(why))
+
+    def _rows(self, results: Sequence[PGresult]) -> list[DictRow]:
+        for result in results:
+            if result.status in FAILED:
+                error = error_from_result(result, self._connection.info.encoding)
+                if (
+                    error.sqlstate is None
+                    or result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) in ENDS_THE_SESSION
+                ):
+                    self._hang_up(type(error).__name__)
+                    raise ConnectionLost(type(error).__name__) from error
+                raise error
+        last = results[-1]
+        if last.status != ExecStatus.TUPLES_OK:
+            return []
+        self._values.set_pgresult(last)
+        columns = [(last.fname(at) or b"").decode() for at in range(last.nfields)]
+        return self._values.load_rows(0, last.ntuples, lambda row: dict(zip(columns, row, strict=True)))
+
+
+@cache
+def _numbered(text: str) -> tuple[bytes, tuple[str, ...]]:
+    """The statement with ``$1`` for its first placeholder, and so on, and their names in that order."""
+    names: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        if found[2]:
+            return "%"
+        return f"${names.setdefault(found[1], len(names) + 1)}"
+
+    return PLACEHOLDER.sub(number, text).encode(), tuple(names)
