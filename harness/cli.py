@@ -76,24 +76,27 @@ def everything(
 
 
 def main() -> NoReturn:
-    """The console script: maps every way out to an exit code."""
+    """Maps every way out to an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a sign is shown another
             stream.reconfigure(errors="backslashreplace")
-    _end_by_terminate()
     try:
         sys.exit(_main())
     finally:
         _let_go_of(sys.stdout)
+        _answer_signals(signal.SIG_DFL)  # all is done and told: the interpreter's own end is nothing to interrupt
 
 
-def _end_by_terminate() -> None:
+def _answer_signals(how: Any) -> None:
     """SIGTERM ends us as Ctrl-C does, also while no event loop listens for it."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, how)
 
 
 def _main() -> int:
     try:
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # else the way in answers them, until work begins
+            _answer_signals(signal.default_int_handler)
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # typer turns Ctrl-C into this
             raise KeyboardInterrupt
@@ -188,7 +191,7 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
-            _end_by_terminate()
+            _answer_signals(signal.default_int_handler)
 
 
 def _subject(named: Path | None) -> Any:
@@ -923,6 +926,7 @@ def bench(
         titles = {each: told.title for each, told in benches.items()}
         print(json.dumps(titles, indent=2) if as_json else "\n".join(f"  {k:10} {v}" for k, v in titles.items()))
         return HELD
+    _answer_signals(signal.default_int_handler)
     result = benches[name].measure()
     if as_json:
         print(json.dumps(result, indent=2))

@@ -4,6 +4,7 @@ import contextlib
 import random
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -159,3 +160,30 @@ def test_what_our_death_left_beside_somebodys_things_is_removed_and_theirs_is_no
     assert said.code == 0
     assert "trigger queueproof_truth on jobs" in said.out
     assert things_in(own) == theirs
+
+
+INTERRUPTED_WHILE_IT_IMPORTS = """
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), int(sys.argv[2]))
+
+sys.meta_path.insert(0, Interrupts())
+from harness.entry import main
+sys.argv[1:] = ["gate", "--only", "killed"]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "module", ["asyncio", "typer", "harness.event_loop", "harness.run.gate", "psycopg", "scenarios"]
+)
+def test_an_interrupt_of_an_import_is_one_line(tmp_path: Path, module: str, number: int) -> None:
+    words = [sys.executable, "-c", INTERRUPTED_WHILE_IT_IMPORTS, module, str(int(number))]
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "interrupted; nothing had been started\n"
+    assert not list(tmp_path.iterdir())
