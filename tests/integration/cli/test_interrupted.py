@@ -163,12 +163,13 @@ def test_what_our_death_left_beside_somebodys_things_is_removed_and_theirs_is_no
 
 
 INTERRUPTED_WHILE_IT_IMPORTS = """
-import os, signal, sys
+import os, sys
+module, number = sys.argv[1], int(sys.argv[2])
 
 class Interrupts:
     def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[1]:
-            os.kill(os.getpid(), int(sys.argv[2]))
+        if name == module:
+            os.kill(os.getpid(), number)
 
 sys.meta_path.insert(0, Interrupts())
 from harness.entry import main
