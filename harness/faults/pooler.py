@@ -4,12 +4,13 @@ import os
 import shutil
 import socket
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import psycopg
 
 from harness.contracts.fault import Inapplicable, Landed, fault
-from harness.faults.target import Target, has_victim, shown
+from harness.faults.target import Target, Victim, has_victim, shown
 from harness.postgres.account import server_account
 from harness.processes.worker import WorkerProcess
 
@@ -28,17 +29,39 @@ def installed(_: Target) -> str | None:
 async def pooler_in_transaction_mode(target: Target) -> AsyncIterator[Landed]:
     """A worker is restarted behind PgBouncer in transaction mode; healed by another restart.
 
-    What lives in a session does not live there: LISTEN, session locks, SET, and, before PgBouncer 1.21, prepared statements.
+    What lives in a session does not live there: LISTEN, session locks, SET, options given at start-up (a statement_timeout,
+    an isolation level), and, before PgBouncer 1.21, prepared statements.
     """
-    victim = target.victim
+    async with _behind(target, target.victim) as told:
+        yield Landed(told, target.victim.number)
+
+
+@fault(
+    "every worker behind a pooler",
+    strikes="connection",
+    needs=[has_victim, installed],
+    holds_seconds=5.0,
+    lands_within_seconds=30.0,
+    heals_within_seconds=30.0,
+)
+async def pooler_in_transaction_mode_for_all(target: Target) -> AsyncIterator[Landed]:
+    """Every worker is restarted behind a PgBouncer of its own, in transaction mode: nobody has a session left."""
+    async with AsyncExitStack() as stack:
+        told = [await stack.enter_async_context(_behind(target, worker)) for worker in target.everyone]
+        yield Landed("; ".join(told))
+
+
+@asynccontextmanager
+async def _behind(target: Target, victim: Victim) -> AsyncIterator[str]:
+    """One worker behind one pooler, which leads to the worker's own wire."""
     if target.watchdog is None or target.folder is None:
         raise Inapplicable("no process of ours may be started here")
     port = _free_port()
     pooler = WorkerProcess("PgBouncer")
-    config = _config(target, port)
+    config = _config(target, victim, target.folder / f"pgbouncer-{victim.number}.ini", port)
     try:
         env = {"PATH": os.environ.get("PATH", os.defpath)}
-        await pooler.start(_command(config), target.folder, env, target.folder / "pgbouncer.log", target.watchdog)
+        await pooler.start(_command(config), target.folder, env, config.with_suffix(".log"), target.watchdog)
         address = target.worker.via("127.0.0.1", port)
 
         async def answered() -> str | None:
@@ -58,7 +81,7 @@ async def pooler_in_transaction_mode(target: Target) -> AsyncIterator[Landed]:
         config.unlink()  # it has been read, and may hold a password
         await victim.kill()
         await victim.start_with({"DATABASE_URL": address.url(), **address.env()})
-        yield Landed(f"worker {victim.number} is connected through port {port}, where {version} answers", victim.number)
+        yield f"worker {victim.number} is connected through port {port}, where {version} answers"
     finally:
         config.unlink(missing_ok=True)
         if victim.running:
@@ -79,15 +102,13 @@ def _command(config: Path) -> list[str]:
     return [program, *(["-u", account.name] if account.uid is not None else []), str(config)]
 
 
-def _config(target: Target, port: int) -> Path:
+def _config(target: Target, victim: Victim, file: Path, port: int) -> Path:
     """Anybody may come in, from here, as the worker's role: it stands in front of the worker's own wire."""
-    assert target.folder is not None, "asked before"
     worker = target.worker
     password = f" password={worker.password}" if worker.password is not None else ""
-    file = target.folder / "pgbouncer.ini"
     file.write_text(
         "[databases]\n"
-        f"{worker.dbname} = host=127.0.0.1 port={target.victim.wire.port} user={worker.user}{password}\n"
+        f"{worker.dbname} = host=127.0.0.1 port={victim.wire.port} user={worker.user}{password}\n"
         "[pgbouncer]\n"
         "listen_addr = 127.0.0.1\n"
         f"listen_port = {port}\n"

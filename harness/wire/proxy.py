@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from harness.contracts.problem import EnvironmentFailed
 from harness.history.recorder import DeadlinePassed, PlayRecorder
+from harness.wire.bucket import TokenBucket
 from harness.wire.conversation import Awaited, Statement
 from harness.wire.holds import Ending, NoticeHold, NoticeView, ReplyHold, RequestHold, RequestView
 from harness.wire.known_jobs import KnownJobs
@@ -53,6 +54,7 @@ class Proxy:
         self.hung_up_on_refusal = False
         self.is_cut = False
         self.delay_seconds = 0.0
+        self.buckets: tuple[TokenBucket | None, TokenBucket | None] = (None, None)  # to the server, to the client
         self.loses_notifications = False
         self.notifications_lost = 0
         self._upstream = (upstream_host, upstream_port)
@@ -166,23 +168,44 @@ class Proxy:
         """A black hole: sockets stay open, new ones are accepted, and nothing arrives on either side."""
         self.is_cut = True
         with self._links_change():
-            for session in (*self.sessions, *self.embryos):
+            for session in self._each():
                 session.to_server.cut = session.to_client.cut = True
 
     def heal(self) -> None:
         """End the cut; what was held is delivered in order."""
         self.is_cut = False
         with self._links_change():
-            for session in dict.fromkeys((*self.sessions, *self.embryos)):
-                session.to_server.heal()
-                session.to_client.heal()
+            for session in self._each():
+                session.to_server.cut = session.to_client.cut = False
+                session.to_server.changed()
+                session.to_client.changed()
 
     def delay(self, milliseconds: float) -> None:
         """Make each direction this much slower; 0 ends it."""
         self.delay_seconds = milliseconds / 1000
         with self._links_change():
-            for session in (*self.sessions, *self.embryos):
+            for session in self._each():
                 session.to_server.delay_seconds = session.to_client.delay_seconds = self.delay_seconds
+                session.to_server.changed()
+                session.to_client.changed()
+
+    def throttle(self, bytes_per_second: float | None) -> None:
+        """Let no more than this through in each direction, all connections together; None ends it.
+
+        Counted is what the sockets carry, our own notices from the server included.
+        """
+        self.buckets = (
+            (None, None) if bytes_per_second is None else (TokenBucket(bytes_per_second), TokenBucket(bytes_per_second))
+        )
+        with self._links_change():
+            for session in self._each():
+                session.to_server.bucket, session.to_client.bucket = self.buckets
+                session.to_server.changed()
+                session.to_client.changed()
+
+    def _each(self) -> list[Session]:
+        """Every session, those included that have not said which they are; a copy, since delivering may end some."""
+        return list(dict.fromkeys((*self.sessions, *self.embryos)))
 
     @contextmanager
     def _links_change(self) -> Iterator[None]:

@@ -38,8 +38,15 @@ class Session:
         self.declined = False  # encryption was asked for and declined, nothing came since
         self.front = Scanner(framing.FRONT)
         self.back = Scanner(framing.BACK)
-        self.to_server = Link(self._client_bytes, self.refresh, cut=proxy.is_cut, delay_seconds=proxy.delay_seconds)
-        self.to_client = Link(self._server_bytes, self.refresh, cut=proxy.is_cut, delay_seconds=proxy.delay_seconds)
+        cut, delay_seconds = proxy.is_cut, proxy.delay_seconds
+        up, down = proxy.buckets
+        self.to_server = Link(
+            self._client_bytes, self.refresh, self.server_full, cut=cut, delay_seconds=delay_seconds, bucket=up
+        )
+        self.to_client = Link(
+            self._server_bytes, self.refresh, self.client_full, cut=cut, delay_seconds=delay_seconds, bucket=down
+        )
+        self._server_brakes = self._client_brakes = 0  # of the socket and of the link: how many are on
         self.talk = Conversation(self, proxy)
         self.client_side = ClientSide(self)
         self._server_side: ServerSide | None = None
@@ -489,19 +496,21 @@ class Session:
     # ---------------------------------------------------------------- backpressure
 
     def server_full(self, *, full: bool) -> None:
-        """The server reads slowly: read the client slowly, unless a hold must see its end."""
+        """The server reads slowly, or the way to it is narrow: read the client slowly, unless a hold must see its end."""
+        self._server_brakes += 1 if full else -1
         if self._client is None or self._client.is_closing():
             return
-        if full and not self._struck:
+        if self._server_brakes and not self._struck:
             self._client.pause_reading()
         else:
             self._client.resume_reading()
 
     def client_full(self, *, full: bool) -> None:
-        """The client reads slowly: read the server slowly."""
+        """The client reads slowly, or the way to it is narrow: read the server slowly."""
+        self._client_brakes += 1 if full else -1
         if self._server is None or self._server.is_closing():
             return
-        if full:
+        if self._client_brakes:
             self._server.pause_reading()
         else:
             self._server.resume_reading()

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from harness.history.events import Noticed, SessionClosed
+from harness.wire.bucket import BURST_SECONDS
 from tests.integration.wire.conftest import Wired
 
 Story = Callable[[Callable[[Wired], Awaitable[None]]], None]
@@ -170,5 +171,27 @@ def test_a_delay_is_felt_in_both_directions(on_the_wire: Story) -> None:
             await connection.execute("select 1")
             assert loop.time() - before >= 0.1
             wired.proxy.delay(0)
+
+    on_the_wire(story)
+
+
+def test_a_narrow_line_is_felt_in_both_directions_and_heals_at_once(on_the_wire: Story) -> None:
+    async def story(wired: Wired) -> None:
+        async with await wired.connect() as connection:
+            loop = asyncio.get_running_loop()
+            size, rate = 30_000, 60_000
+            least = (size - rate * BURST_SECONDS) / rate
+            for sql, value in (("select length(%s::text)", "x" * size), ("select repeat('x', %s)", size)):
+                wired.proxy.throttle(rate)
+                before = loop.time()
+                await connection.execute(sql, (value,))
+                assert loop.time() - before >= least, sql
+                wired.proxy.throttle(100)
+                asking = asyncio.create_task(connection.execute(sql, (value,)))
+                done, _ = await asyncio.wait([asking], timeout=0.2)
+                assert not done, sql
+                wired.proxy.throttle(None)
+                async with asyncio.timeout(5):  # at that rate it would take five minutes
+                    await asking
 
     on_the_wire(story)
