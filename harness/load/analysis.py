@@ -12,6 +12,8 @@ import numpy as np
 
 from harness.capacity.band import Band, drain_band
 from harness.capacity.drain import Drain, drain
+from harness.capacity.mix import Times as ServiceTimes
+from harness.capacity.mix import mix
 from harness.capacity.replay import Replay
 from harness.capacity.replay import Trace as ReplayTrace
 from harness.capacity.simulation import Attempt as ReplayAttempt
@@ -199,10 +201,9 @@ def _overhead(run: Measured, began: float, end: float) -> tuple[float, int]:
     """Slot time per attempt besides the call, in the first part of the drain, when every slot has work to do.
 
     There c·Δt of slot time is there; what calls did not use is claiming, completing, waking up and waiting for either. The
-    limiter's wait counts as the call's. Measured in the first part only, so that the replay of the rest can be wrong.
+    limiter holds the call open, so its wait counts as the call's. Measured in the first part only, so that the replay of the
+    rest can be wrong.
     """
-    if run.plan.limit_per_second is not None:
-        return 0.0, 0  # slots idle at the limiter: nothing to be read from them
     until = began + OVERHEAD_SHARE * (end - began)
     begins = [(max(attempt.called, began), min(attempt.ended, until)) for attempt in run.attempts]
     used = sum(stop - start for start, stop in begins if stop > start)
@@ -287,7 +288,8 @@ def _terms(
     if nominal.seconds is None or drained is None or realised.seconds is None:
         return []
     ask = run.scaled.question()
-    slots, service = run.plan.slots, float(ask.service_seconds)
+    slots, service = run.plan.slots, float(mix(ServiceTimes(ask.service_seconds), ask.slow).mean_seconds)
+    tries = 1 / (1 - float(ask.retry_share))
     lasting = float(ask.arrival_per_second)
     steps: list[tuple[str, float, float, float, str]] = []
     nominal_capacity = float(nominal.capacity_per_second)
@@ -303,12 +305,16 @@ def _terms(
             f"{rates.arrival_per_second:.2f}/s instead of {lasting:.2f}/s",
         )
     )
-    if run.plan.limit_per_second is None:
-        capacity = slots / (rates.service_seconds * rates.attempts_per_job)
-        shown = f"{rates.service_seconds * 1000:.1f} ms instead of {service * 1000:.1f} ms on average, {rates.attempts_per_job:.3f} attempts per job"
-        steps.append(("service times and retries", backlog, capacity, rates.arrival_per_second, shown))
-        shown = f"{rates.overhead_seconds * 1000:.2f} ms of slot time per attempt for claiming, completing and waking"
-        steps.append(("overhead", backlog, slots / rates.work_seconds, rates.arrival_per_second, shown))
+    limited = _limited(run, rates)
+    most = math.inf if limited is None else limited
+    capacity = min(slots / (rates.service_seconds * rates.attempts_per_job), most)
+    shown = (
+        f"{rates.service_seconds * 1000:.1f} ms instead of {service * 1000:.1f} ms on average,"
+        f" {rates.attempts_per_job:.3f} attempts per job instead of {tries:.3f}"
+    )
+    steps.append(("service times and retries", backlog, capacity, rates.arrival_per_second, shown))
+    shown = f"{rates.overhead_seconds * 1000:.2f} ms of slot time per attempt for claiming, completing and waking"
+    steps.append(("overhead", backlog, min(slots / rates.work_seconds, most), rates.arrival_per_second, shown))
     terms, before = [], float(nominal.seconds)
     for name, jobs, capacity, arrivals, told in steps:
         net = capacity - arrivals

@@ -377,8 +377,10 @@ def _traffic(loaded: Loaded, subject: Subject) -> Traffic:
 
 
 def _bottleneck(loaded: Loaded, shown: Shown) -> str:
-    """What limits, where the run shows it; empty: nothing that machines would mend."""
+    """What limits, where the run shows it; empty: nothing that machines would mend, or a run that shows nothing."""
     run, found = loaded.run, loaded.found
+    if loaded.verdict is Verdict.INCONCLUSIVE:
+        return ""  # a late producer or a machine that others used up looks like too few slots
     if shown.database_cores is not None and shown.cores and shown.database_cores > BUSY_CORES_SHARE * shown.cores:
         return f"the database, which used {shown.database_cores:.1f} of {shown.cores} cores while draining"
     if (
@@ -395,9 +397,7 @@ def _bottleneck(loaded: Loaded, shown: Shown) -> str:
     missed = {each.name for each in thresholds(demanded(run), shown) if each.met is False}
     slow = [name for name in ("completion rate", "time until current again") if name in missed]
     if slow:
-        return (
-            f"the {run.plan.slots} slots, which were busy all through the drain, while {' and '.join(slow)} was missed"
-        )
+        return f"the {run.plan.slots} slots, which were busy all through the drain, while {' and '.join(slow)} {'were' if len(slow) > 1 else 'was'} missed"
     if shown.flush_p95_ms is not None and any(name.startswith("disk wait") for name in missed):
         return f"the disk: a commit waits {shown.flush_p95_ms:.1f} ms in 5 % of the samples"
     return ""

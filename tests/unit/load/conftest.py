@@ -8,7 +8,7 @@ import pytest
 
 from harness.capacity.draws import Service
 from harness.capacity.simulation import Attempt as SimulatedAttempt
-from harness.capacity.simulation import Job, Outage, walk_attempts
+from harness.capacity.simulation import Job, Limiter, Outage, walk_attempts
 from harness.capacity.sizing import size
 from harness.load.plan import read_plan
 from harness.load.producing import Produced
@@ -51,7 +51,8 @@ def imagined_run(imagined):
     spent = held + imagined.overhead
     spent[middle:] += imagined.sluggish
     jobs = [Job(float(due), (SimulatedAttempt(float(seconds)),)) for due, seconds in zip(dues, spent, strict=True)]
-    path = walk_attempts(jobs, plan.slots, outages=(Outage(outage_began, first),))
+    limiter = None if plan.limit_per_second is None else Limiter(scaled.rate(plan.limit_per_second))
+    path = walk_attempts(jobs, plan.slots, outages=(Outage(outage_began, first),), limiter=limiter)
     drained = float(first + path.drain_seconds()) if path.drain_seconds() is not None else float(dues[-1])
     ended = float(min(drained + imagined.extra, float(dues[-1]) - 5))
     attempts = [Attempt(lost.job, 1, lost.claim, lost.claim, lost.at, None) for lost in path.killed] + [
@@ -59,12 +60,12 @@ def imagined_run(imagined):
             job,
             1,
             claim + imagined.overhead / 2,
-            claim + imagined.overhead / 2,
-            claim + imagined.overhead / 2 + held[job],
+            start + imagined.overhead / 2,
+            start + imagined.overhead / 2 + held[job],
             200,
         )
-        for job, claim in zip(path.jobs, path.claims, strict=True)
-        if claim + imagined.overhead / 2 + held[job] <= ended
+        for job, claim, start in zip(path.jobs, path.claims, path.starts, strict=True)
+        if start + imagined.overhead / 2 + held[job] <= ended
     ]
     starts = np.full(len(dues), np.inf)
     for job, claim in zip(path.jobs, path.claims, strict=True):

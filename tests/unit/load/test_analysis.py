@@ -64,6 +64,29 @@ def test_terms_add_up_to_the_difference(imagine):
     assert [term.name for term in found.terms][-1] == "chance and the rest"
 
 
+def test_the_planned_mean_is_that_of_slow_and_quick_jobs_together(imagine):
+    run = imagine({"slow": "5%:4s", "retry": "10%"})
+    told = {term.name: term.told for term in analyse(run).terms}["service times and retries"]
+    assert "instead of 96.0 ms on average" in told  # 0.95 × 80 + 0.05 × 400
+    assert told.endswith("attempts per job instead of 1.111")
+
+
+def test_overhead_is_measured_behind_a_limiter_that_does_not_bind(imagine):
+    """16 slots at 80 + 25 ms make 152/s, fewer than the limit of 190/s: predicted without overhead, it would look too slow."""
+    run = imagine({"limit": "19/s"}, overhead=0.025)
+    found = analyse(run)
+    assert found.rates.overhead_seconds == pytest.approx(0.025, rel=0.2)
+    assert float(found.realised.capacity_per_second) == pytest.approx(152, rel=0.06)
+    assert found.replay.explained
+    assert {term.name for term in found.terms} >= {"overhead", "service times and retries"}
+
+
+def test_a_limiter_that_binds_is_what_the_capacity_is(imagine):
+    found = analyse(imagine({"limit": "15/s"}))
+    assert float(found.realised.capacity_per_second) == pytest.approx(150)
+    assert found.replay.explained
+
+
 def test_a_queue_without_net_drain_never_drains(imagine):
     found = analyse(imagine({"slots": "9"}, extra=0))
     assert found.nominal.never
