@@ -27,8 +27,9 @@ ROOT = Path(__file__).parents[3]
 class Queue:
     """An installed queue and a connection to look into it."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, replaced: dict[str, str] | None = None) -> None:
         self.dsn = dsn
+        self.replaced = replaced or {}  # statements by name, in place of the package's
         self.connection: psycopg.Connection[DictRow] = psycopg.connect(dsn, autocommit=True, row_factory=dict_row)
 
     def close(self) -> None:
@@ -40,7 +41,7 @@ class Queue:
 
     def named(self, name: str, **values: Any) -> list[DictRow]:
         """Run a statement of the package by name; ``batch`` is written into it as the worker does."""
-        text = packaged(name)
+        text = self.replaced.get(name) or packaged(name)
         if "batch" in values:
             text = text.replace("limit 1 /* batch */", f"limit {values.pop('batch')}")
         return self.run(text, values)

@@ -124,6 +124,26 @@ def test_statements_that_a_pooler_forgot_are_sent_whole(queue) -> None:
     play(story)
 
 
+def test_what_another_session_has_prepared_is_never_run_in_place_of_ours(queue) -> None:
+    """Sessions that a pooler gives each other's server connections see all the names that were given there."""
+
+    async def names(*texts: str) -> list[str]:
+        async with connected(queue.dsn) as connection:
+            for text in texts:
+                await connection.run(text, {"a": 1})
+            told = await connection.run("select name from pg_prepared_statements where statement ~ 'as [ab]$'", {})
+            return sorted(row["name"] for row in told)
+
+    async def story() -> None:
+        as_a, as_b = "select %(a)s::int as a", "select %(a)s::int as b"
+        first, other = await names(as_a), await names(as_b)
+        assert len(first) == len(other) == 1
+        assert first != other
+        assert await names(as_b, as_a) == sorted(first + other)
+
+    play(story)
+
+
 def test_a_cancelled_statement_leaves_no_reader_behind(queue) -> None:
     async def story() -> None:
         async with connected(queue.dsn) as connection:
