@@ -6,6 +6,7 @@ claim`` measures what that saves.
 """
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,7 +21,7 @@ from psycopg.rows import DictRow
 
 FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 ENDS_THE_SESSION = (b"FATAL", b"PANIC")
-# A pooler in transaction mode gave us a server connection that does not know our statement, or knows another by its name.
+# A pooler in transaction mode gave us a server connection that does not know our statement, or knows it already.
 POOLED = ("26000", "42P05")
 PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|(%))")
 
@@ -76,7 +77,7 @@ class PreparedConnection:
             return self._rows(await self._results())
         name = self._names.get((text, types))
         if name is None:
-            name = f"q{len(self._names)}".encode()
+            name = _name(query, types)
             self._send(self._pg.send_prepare, name, query, types)
             self._rows(await self._results())
             self._names[(text, types)] = name
@@ -168,6 +169,11 @@ class PreparedConnection:
         self._values.set_pgresult(last)
         columns = [(last.fname(at) or b"").decode() for at in range(last.nfields)]
         return self._values.load_rows(0, last.ntuples, lambda row: dict(zip(columns, row, strict=True)))
+
+
+def _name(query: bytes, types: Sequence[int]) -> bytes:
+    """Says what the statement is: behind a pooler, a name that counts would run what another session has prepared under it."""
+    return b"q" + hashlib.blake2b(repr((query, tuple(types))).encode(), digest_size=16).hexdigest().encode()
 
 
 @cache
