@@ -1,5 +1,6 @@
 """Other people's queues, in other languages, driven unchanged: each judged right, with what does not apply and why."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,15 @@ def test_the_same_shell_script_with_a_fence_holds(gate: Gate) -> None:
 
 def test_pasted_sql_holds_where_all_of_it_applies(gate: Gate) -> None:
     document = gate(PEERS / "pasted", STORIES)
+    assert failed(document) == {}
+    assert inconclusive(document) == {}
+    assert document.summary == "held (7 of 7 apply)"
+
+
+@pytest.mark.skipif(shutil.which("pgbouncer", path="/usr/sbin:/usr/bin") is None, reason="PgBouncer is not installed")
+def test_the_reference_queue_holds_wholly_behind_a_pooler(gate: Gate) -> None:
+    """In transaction mode, where nobody has a session: stopped at the same points, on the pooler's connections."""
+    document = gate(PEERS / "behind_pgbouncer", STORIES)
     assert failed(document) == {}
     assert inconclusive(document) == {}
     assert document.summary == "held (7 of 7 apply)"
