@@ -108,14 +108,17 @@ class Inflow:
     async def recovered(self, budget_seconds: float) -> bool:
         """Wait, under inflow, until backlog and age are what they were when all was calm, and stay so for a moment.
 
+        A job that came since must have ended, too: right after a short fault the backlog of a dead queue is still small.
         Whether that came within the budget is recorded, and judged later.
         """
         began = time.monotonic()
+        before = len(self.acknowledged)
         calm_since: float | None = None
         jobs, seconds = self.normal_jobs + 2, self.normal_seconds * 2 + 0.5
         while True:
             now = time.monotonic()
-            if self.backlog <= jobs and self.oldest_seconds <= seconds:
+            moves = any(key in self._ended for key in self.acknowledged[before:])
+            if moves and self.backlog <= jobs and self.oldest_seconds <= seconds:
                 calm_since = calm_since or now
                 if now - calm_since >= _STEADY_SECONDS:
                     return self._record(calm_since - began, met=True)

@@ -10,6 +10,7 @@ class OpensOnce(Sessions):
     _lost = False
 
     async def run(self, text, values):
+        self._lost = self._lost or any(connection.lost for connection in self._idle)
         if self._lost:
             raise NothingHappened("the connection is closed")
         try:
