@@ -108,12 +108,13 @@ def analyse(run: Measured) -> Analysis:
     after = [attempt.called for attempt in run.attempts if attempt.called >= recovery]
     first = min(after, default=None)
     starts = run.starts
-    drained = _drained_at(run.dues, starts, recovery if first is None else first, phases.ended, run.steady.usual)
+    left = _left_backlog(run)
+    drained = _drained_at(run.dues, left, recovery if first is None else first, phases.ended, run.steady.usual)
     drained_seconds = None if drained is None else drained - recovery
     end = phases.ended if drained is None else drained
     began = recovery if first is None else first
-    backlog = int(np.count_nonzero((run.dues <= began) & (starts >= began)))
-    rates = _rates(run, began, end)
+    backlog = int(np.count_nonzero((run.dues <= began) & (left >= began)))
+    rates = _rates(run, began, end, backlog)
     nominal, nominal_band = _nominal(run)
     to_drain = Fraction(max(backlog - run.steady.usual, 0))
     realised = drain(to_drain, _exact(run.plan.slots / rates.work_seconds), _exact(rates.arrival_per_second))
@@ -142,11 +143,19 @@ def analyse(run: Measured) -> Analysis:
         realised_band=band,
         replay=replayed,
         terms=tuple(_terms(run, drained_seconds, start_up or 0.0, backlog, rates, nominal, realised)),
-        slope=_slope(run, began, end, starts, rates),
+        slope=_slope(run, began, end, left, rates),
         wait_at_recovery_seconds=_wait_at(run, starts, recovery),
         executions=sum(attempt.status is not None and attempt.status < 400 for attempt in answered),
         repeated=_repeated(answered),
     )
+
+
+def _left_backlog(run: Measured) -> Times:
+    """Per job when it stopped waiting: by its first answered call, or because it was given up without one."""
+    left = run.starts.copy()
+    for job, at in run.given_up.items():
+        left[job] = min(left[job], at)
+    return left
 
 
 def _exact(value: float) -> Fraction:
@@ -162,7 +171,7 @@ def _drained_at(dues: Times, starts: Times, after: float, ended: float, most: in
     return float(instants[drained[0]]) if len(drained) else None
 
 
-def _rates(run: Measured, began: float, end: float) -> Rates:
+def _rates(run: Measured, began: float, end: float, backlog: int) -> Rates:
     answered = [attempt for attempt in run.attempts if attempt.answered]
     held = (
         np.array([attempt.held_seconds for attempt in answered]) if answered else np.array([run.scaled.service_seconds])
@@ -177,7 +186,7 @@ def _rates(run: Measured, began: float, end: float) -> Rates:
     rate = len(completed) / max(end - began, 1e-9)
     mean = float(held.mean())
     cv2 = float(held.var() / mean**2) if len(held) > 1 and mean else 0.0
-    overhead, attempts = _overhead(run, began, end)
+    overhead, attempts = _overhead(run, began, end) if slots_were_full(run, backlog) else (0.0, 0)
     # Renewal theory: the variance of a count is its mean times the squared variation of the gaps.
     low = rate - Z * math.sqrt(max(cv2, 0.1) * max(rate, 1e-9) / max(end - began, 1e-9))
     return Rates(
@@ -193,6 +202,11 @@ def _rates(run: Measured, began: float, end: float) -> Rates:
     )
 
 
+def slots_were_full(run: Measured, backlog: int) -> bool:
+    """Whether every slot had work while draining. After an outage of the sink jobs wait for their backoff, not for slots."""
+    return backlog >= run.plan.slots and run.plan.outage != "sink"
+
+
 def _good(status: int | None) -> bool:
     return status is not None and status < 400
 
@@ -205,12 +219,24 @@ def _overhead(run: Measured, began: float, end: float) -> tuple[float, int]:
     rest can be wrong.
     """
     until = began + OVERHEAD_SHARE * (end - began)
+    began = min(
+        max(_first_calls(run, began).values(), default=began), until
+    )  # a worker that is not up yet is no overhead
     begins = [(max(attempt.called, began), min(attempt.ended, until)) for attempt in run.attempts]
     used = sum(stop - start for start, stop in begins if stop > start)
     count = sum(began <= attempt.ended <= until for attempt in run.attempts if attempt.answered)
     if count < LEAST_ATTEMPTS:
         return 0.0, 0
     return float(max((run.plan.slots * (until - began) - used) / count, 0.0)), count
+
+
+def _first_calls(run: Measured, began: float) -> dict[int, float]:
+    """Each worker's, from ``began`` on."""
+    first: dict[int, float] = {}
+    for attempt in run.attempts:
+        if attempt.called >= began:
+            first[attempt.worker] = min(first.get(attempt.worker, attempt.called), attempt.called)
+    return first
 
 
 def _limited(run: Measured, rates: Rates) -> float | None:
@@ -252,7 +278,11 @@ def _replay(run: Measured, began: float, drained: float | None, rates: Rates) ->
     limiter = None
     if run.plan.limit_per_second is not None:
         limiter = Limiter(run.scaled.rate(run.plan.limit_per_second), run.plan.limit_burst)
-    trace = ReplayTrace(jobs, run.plan.slots, Outage(run.phases.outage_began, began), rates.overhead_seconds, limiter)
+    firsts = list(_first_calls(run, began).values())
+    up = (
+        sum(firsts) / len(firsts) if firsts else began
+    )  # the slots are spread evenly, so as much of them is lost as was
+    trace = ReplayTrace(jobs, run.plan.slots, Outage(run.phases.outage_began, up), rates.overhead_seconds, limiter)
     path = _first_attempts(
         walk_attempts(
             trace.jobs, trace.slots, outages=(trace.outage,), limiter=limiter, overhead_seconds=trace.overhead_seconds

@@ -23,7 +23,7 @@ from harness.document import (
     ServerDoc,
     TermDoc,
 )
-from harness.load.analysis import Analysis, analyse
+from harness.load.analysis import Analysis, analyse, slots_were_full
 from harness.load.run import OUTAGE, RECOVERY, STEADY, WARM_UP, Measured
 from harness.load.samplers import number
 from harness.load.trace import Look
@@ -282,6 +282,8 @@ def _figures(run: Measured, found: Analysis) -> dict[str, float | int | str]:
         said["drained_seconds"] = round(found.drained_seconds, 3)
     if found.current_seconds is not None:
         said["current_again_seconds"] = round(found.current_seconds, 3)
+    if run.given_up:
+        said["given_up_jobs"] = len(run.given_up)
     waits = claim_waits(run)
     if len(waits):
         said["claim_wait_p50_ms"] = round(float(np.quantile(waits, 0.5)) * 1000, 2)
@@ -291,12 +293,11 @@ def _figures(run: Measured, found: Analysis) -> dict[str, float | int | str]:
 
 
 def claim_waits(run: Measured) -> np.ndarray:
-    """From due to the call, for jobs due in the steady phase."""
-    first, last = np.searchsorted(
-        run.dues, [run.phases.steady_began, run.phases.outage_began - run.scaled.service_seconds]
-    )
-    waits = run.starts[first:last] - run.dues[first:last]
-    return waits[np.isfinite(waits)]
+    """From due to the call, for jobs due in the steady phase. What the outage cut off counts as long as it had waited by then."""
+    began = run.phases.outage_began
+    first, last = np.searchsorted(run.dues, [run.phases.steady_began, began - run.scaled.service_seconds])
+    waits: np.ndarray = np.minimum(run.starts[first:last], began) - run.dues[first:last]
+    return waits
 
 
 def _local_and_execution(run: Measured) -> dict[str, float]:
@@ -348,7 +349,10 @@ def _shown(loaded: Loaded) -> Shown:
     server = number(run.samples, "host_cpu_percent", 0.95, RECOVERY)
     cores = number(run.samples, "server_cores", 0.95, RECOVERY)
     return Shown(
-        completion_low_per_second=found.rates.completion_low_per_second / scale,
+        # Completions are a capacity only when every slot had work.
+        completion_low_per_second=found.rates.completion_low_per_second / scale
+        if slots_were_full(run, found.backlog_jobs)
+        else None,
         current_seconds=None if found.current_seconds is None else found.current_seconds * scale,
         steady_age_seconds=float(np.quantile(ages, 0.95)) * scale if ages else None,
         claim_p95_seconds=float(np.quantile(waits, 0.95)) * scale if len(waits) else None,
@@ -483,6 +487,18 @@ def _notes(run: Measured) -> Iterator[str]:
         )
     if run.server_settings.get("fsync") == "off":
         yield "The server ran without fsync (--no-durable): this run says nothing about disks."
+    dead = sum(job.state == "dead" for job in run.ended)
+    aside = sum(job.state in ("paused", "reconcile") for job in run.ended)
+    if dead + aside:
+        why = (
+            " A dependency that is down burns attempts: see max_attempts and backoff."
+            if run.plan.outage == "sink"
+            else ""
+        )
+        yield (
+            f"{dead + aside} of {len(run.ended)} jobs were given up: {dead} ended dead, {aside} set aside for a person. They are no"
+            f" backlog, and current again does not mean that they were done.{why}"
+        )
     if run.worst_loop_lag > 0.1:
         yield f"The harness's own event loop was late by up to {run.worst_loop_lag * 1000:.0f} ms: the machine was busy with other things."
     yield from run.notes

@@ -43,18 +43,21 @@ class Outside:
 
     async def serve(self, call: HeldCall) -> int | None:
         """Wait for the limiter, then hold the call for its time; 503 when this attempt is one that fails."""
-        await self._pass()
         index = self._index_of(call.key)
+        if index is None:  # no job of the run: it takes nothing of what the run draws and limits
+            await asyncio.sleep(self._draws.mean_seconds)
+            return None
+        await self._pass()
         self._served(call.call, time.monotonic())
         seconds, fails = self._seconds(index), self._rng.random() < self._failure_share
         await asyncio.sleep(seconds)
-        return FAILED if fails or (index is not None and index == self._fails_for_ever) else None
+        return FAILED if fails or index == self._fails_for_ever else None
 
-    def _seconds(self, index: int | None) -> float:
+    def _seconds(self, index: int) -> float:
         if not self._unit:
             self._unit = self._draws.draw(self._rng, (DRAWN, 1))[:, 0].tolist()
         seconds = self._unit.pop()
-        if self._slow is None or index is None:
+        if self._slow is None:
             return seconds
         while len(self._slow_jobs) <= index:
             more = self._classes.random(DRAWN) < float(self._slow.share)

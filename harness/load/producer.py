@@ -53,6 +53,9 @@ class Sender(Protocol):
     def lost(self, keys: Sequence[str]) -> list[str]:
         """After trouble: which of these are not there."""
 
+    def close(self) -> None:
+        """What it holds open, if anything."""
+
 
 class BySql:
     """One connection, one transaction per batch, pipelined."""
@@ -121,6 +124,13 @@ class ByCommand:
 
     def lost(self, keys: Sequence[str]) -> list[str]:
         return self._asker.lost(keys)
+
+    def close(self) -> None:
+        """The command's process and the connection."""
+        self._asker.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
 
 def _parameters(key: str) -> dict[str, str | None]:

@@ -5,7 +5,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,14 +21,14 @@ from harness.contracts.problem import BadInput, EnvironmentFailed
 from harness.contracts.subject import Subject
 from harness.load.outside import Outside
 from harness.load.plan import LoadPlan, Scaled
-from harness.load.producer import BySql, Orders
+from harness.load.producer import BySql, Orders, sender_for
 from harness.load.producing import Produced, ProducerProcess, Production
 from harness.load.samplers import Samplers
 from harness.load.schedule import Times, due_times
 from harness.load.steadiness import Steadiness, judge_steadiness
 from harness.load.table import Ended, LoadTable
 from harness.load.trace import DIGITS, Attempt, Look, Trace
-from harness.load.workers import Joined, Place, Workers
+from harness.load.workers import JOIN_SECONDS, Joined, Place, Workers
 from harness.postgres.address import Address
 from harness.postgres.cluster import Cluster, open_cluster
 from harness.postgres.options import ServerOption
@@ -49,6 +49,7 @@ SHORTEST_WINDOW_SECONDS = 2.0
 STUCK_WATCH_SECONDS = 5.0
 EXTRA_SECONDS = 10.0
 END_SECONDS = 20.0
+GREETING_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ class Measured:
     cores: int
     notes: tuple[str, ...] = ()
     left: tuple[str, ...] = field(default=())
+    given_up: Mapping[int, float] = field(default_factory=dict)  # job to when the table said it is dead or set aside
 
 
 async def run_load(options: LoadOptions, listener: Listener) -> Measured:
@@ -271,13 +273,20 @@ class _Run:
 
     async def _start_producer(self) -> None:
         options = self.options
-        dues = options.folder / "dues.npy"
-        np.save(dues, self.trace.dues)
+        np.save(options.folder / "dues.npy", self.trace.dues)
         # The schedule begins once everything is up, however long that took.
         self.trace.began = time.monotonic() + self.producer.lead_seconds
-        orders = Orders(
+        await self.producer.start(
+            self._orders(), self._producer_environment(), self.watchdog, options.folder / "producer.log"
+        )
+        if (url := getattr(self.producer, "url", None)) is not None:
+            self.listener.doing(f"Locust's page is at {url}")
+
+    def _orders(self) -> Orders:
+        options = self.options
+        return Orders(
             began=self.trace.began,
-            dues=str(dues.resolve()),
+            dues=str((options.folder / "dues.npy").resolve()),
             out=str((options.folder / "produced.npz").resolve()),
             keys=(self.trace.prefix, DIGITS),
             enqueue_sql=options.subject.enqueue_sql,
@@ -286,10 +295,9 @@ class _Run:
             folder=str(options.subject.folder),
             first=0 if self.plan.stuck_head is None else 1,
         )
-        environment = self.workers.environment(0) | {"DATABASE_URL": self.address.url()} | self.address.env()
-        await self.producer.start(orders, environment, self.watchdog, options.folder / "producer.log")
-        if (url := getattr(self.producer, "url", None)) is not None:
-            self.listener.doing(f"Locust's page is at {url}")
+
+    def _producer_environment(self) -> dict[str, str]:
+        return self.workers.environment(0) | {"DATABASE_URL": self.address.url()} | self.address.env()
 
     def _samplers(self) -> Samplers:
         server = self.cluster.server if isinstance(self.cluster, OwnedCluster) else None
@@ -313,30 +321,63 @@ class _Run:
         return self.producer.report.acknowledged + head, due
 
     async def _wait_for_others(self) -> None:
+        """Jobs are there for them until each has made a call at its own address."""
         self.listener.doing(f"waiting for {self.plan.workers} workers; start them on their machines with")
         for n in range(self.plan.workers):
             self.listener.doing(f"  {self.workers.command_to_copy(n)}")
-
-        async def look() -> None:
-            while True:
-                self._saw_others()
-                await asyncio.sleep(TICK_SECONDS)
-
-        watching = asyncio.create_task(look())
+        self.trace.greeting = f"join-{self.options.seed}-{secrets.token_hex(4)}-"
+        sender = sender_for(self._orders(), self._producer_environment())
+        sent, next_at, deadline = 0, 0.0, time.monotonic() + JOIN_SECONDS
+        shown: set[int] = set()
         try:
-            await self.joined.wait()
+            while missing := self.joined.missing(self.trace.greeted):
+                now = time.monotonic()
+                if now > deadline:
+                    raise EnvironmentFailed(
+                        f"workers: waited {JOIN_SECONDS:g} s for {self.plan.workers} of them; no call came from worker"
+                        f" {', '.join(map(str, missing))}"
+                    )
+                for n in set(self.trace.greeted) - shown:
+                    shown.add(n)
+                    self.listener.doing(f"worker {n} has joined")
+                # As many jobs as there are slots, so that nobody can take them all; more when those have been taken.
+                if now >= next_at and sum(self.trace.greeted.values()) >= sent:
+                    keys = [f"{self.trace.greeting}{n}" for n in range(sent, sent + self.plan.slots)]
+                    await asyncio.to_thread(sender.send, keys)
+                    sent, next_at = sent + len(keys), now + GREETING_SECONDS
+                await asyncio.sleep(TICK_SECONDS)
+        except psycopg.Error as error:
+            raise EnvironmentFailed(f"workers: jobs to greet them with cannot be enqueued: {error}") from error
         finally:
-            watching.cancel()
+            sender.close()
         self.listener.doing("all workers have joined")
 
     def _saw_others(self) -> None:
-        if self.samplers.rows and "worker_sessions" in self.samplers.rows[-1]:
-            self.joined.saw_sessions(int(self.samplers.rows[-1]["worker_sessions"]))
+        row = self.samplers.rows[-1] if self.samplers.rows else {}
+        if "worker_sessions" not in row:
+            return
+        told = self.joined.saw_sessions(int(row["worker_sessions"]), float(row["at"]))
+        if told is not None:
+            self.listener.doing(f"a worker has left: {told}")
+
+    def _count_sessions(self) -> None:
+        """What is usual once all have joined."""
+        row = next((row for row in reversed(self.samplers.rows) if "worker_sessions" in row), None)
+        if self.plan.external and row is not None:
+            self.joined.settle(int(row["worker_sessions"]))
+
+    def _miss_the_silent(self) -> None:
+        """Who had slots to fill in the recovery and made no call."""
+        began = self.phases.recovery_began
+        waited = int(np.count_nonzero((self.trace.dues <= began) & (self.trace.first_starts() > began)))
+        if self.plan.external and waited >= 2 * self.plan.slots:
+            self.joined.judge_silence({each.worker for each in self.trace.attempts if each.called >= began})
 
     # -- phases
 
     async def _phases(self) -> None:
         await self._until_at(0.0)
+        self._count_sessions()
         self._enter(WARM_UP)
         await self._warm_up()
         self._enter(STEADY)
@@ -352,6 +393,7 @@ class _Run:
         await self._heal()
         await self._recover()
         self.phases.ended = self.trace.now()
+        self._miss_the_silent()
 
     def _enter(self, phase: str) -> None:
         self.phase = phase
@@ -401,6 +443,7 @@ class _Run:
         elif self.plan.outage == "sink":
             await self.sink.down()
         else:
+            self.joined.reconnecting()
             await self.cluster.stop("fast")
         self.phases.outage_began = self.trace.now()
 
@@ -600,6 +643,7 @@ class _Run:
             cores=os.cpu_count() or 1,
             notes=tuple(self.notes),
             left=tuple(self.joined.left),
+            given_up=dict(self.trace.given_up),
         )
 
 

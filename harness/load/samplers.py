@@ -59,6 +59,7 @@ class Samplers:
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._phase = "warm-up"
         self._can_flush = True
+        self._given_up = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._lag = 0.0
 
@@ -139,6 +140,9 @@ class Samplers:
                 self._can_flush = False
         least, _ = self._acknowledged()
         counts = self.latest = await self._table.counts(connection, self._alive())
+        if counts.dead + counts.set_aside != self._given_up:
+            self._trace.give_up(await self._table.given_up(connection))
+            self._given_up = counts.dead + counts.set_aside
         row["at_table"] = round(self._trace.now(), 4)
         _, most = self._acknowledged()
         row |= {f"table_{name}": value for name, value in vars(counts).items()}

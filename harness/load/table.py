@@ -84,6 +84,11 @@ class LoadTable:
         assert row is not None
         return row
 
+    async def given_up(self, connection: psycopg.AsyncConnection[Any]) -> list[str]:
+        """Keys of ours that are dead or set aside."""
+        cursor = await connection.execute(self._filled("given_up"), {"prefix": self.prefix})
+        return [key for (key,) in await cursor.fetchall()]
+
     async def ended(self, connection: psycopg.AsyncConnection[Any]) -> list[Ended]:
         """All of ours."""
         cursor = connection.cursor(row_factory=class_row(Ended))

@@ -5,6 +5,7 @@ goes on, and exactly afterwards: a job counts as started from the call that was 
 """
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from harness.history.events import Answered, AnyEvent, Applied, Called
 from harness.load.schedule import Times
 
-WAITING, IN_SERVICE, FAILED, DONE = 0, 1, 2, 3
+WAITING, IN_SERVICE, FAILED, DONE, GIVEN_UP = 0, 1, 2, 3, 4
 DIGITS = 8
 
 
@@ -63,6 +64,9 @@ class Trace:
         self.began = began  # monotonic
         self.attempts: list[Attempt] = []
         self.strangers = 0  # calls for keys that are not ours
+        self.given_up: dict[int, float] = {}  # jobs that ended without success, and when the table was seen to say so
+        self.greeting: str | None = None  # prefix of jobs that only show which workers are there
+        self.greeted: dict[int, int] = {}  # worker to its calls for such jobs
         self.effects = np.zeros(len(dues), dtype=np.int32)
         self.state: NDArray[np.int8] = np.zeros(len(dues), dtype=np.int8)
         self._open: dict[int, list[float | int]] = {}
@@ -90,7 +94,10 @@ class Trace:
         if isinstance(event, Called):
             job = self.index_of(event.key)
             if job is None:
-                self.strangers += 1
+                if self.greeting is not None and event.key.startswith(self.greeting):
+                    self.greeted[event.worker] = self.greeted.get(event.worker, 0) + 1
+                else:
+                    self.strangers += 1
                 return
             self._open[event.call] = [job, event.worker, now, now]
             if self.state[job] != DONE:
@@ -109,6 +116,15 @@ class Trace:
         if call in self._open:
             self._open[call][3] = at - self.began
 
+    def give_up(self, keys: Iterable[str]) -> None:
+        """Jobs that the table calls dead or set aside: whoever never reached the sink with them leaves no other trace."""
+        now = self.now()
+        for key in keys:
+            job = self.index_of(key)
+            if job is not None and self.state[job] in (WAITING, FAILED):
+                self.state[job] = GIVEN_UP
+                self.given_up.setdefault(job, now)
+
     def _close(self, opened: list[float | int], now: float, status: int | None) -> None:
         job = int(opened[0])
         self.attempts.append(Attempt(job, int(opened[1]), float(opened[2]), float(opened[3]), now, status))
@@ -122,12 +138,12 @@ class Trace:
     # -- asked
 
     def look(self, at: float | None = None) -> Look:
-        """Now. Jobs that failed and wait for their next attempt are unfinished, not unstarted."""
+        """Now. Jobs that failed and wait for their next attempt are unfinished, not unstarted; those given up are neither."""
         now = self.now() if at is None else at
         due = int(np.searchsorted(self.dues, now, side="right"))
         state = self.state[:due]
         waiting = np.flatnonzero(state == WAITING)
-        unfinished = np.flatnonzero(state != DONE)
+        unfinished = np.flatnonzero(state < DONE)
         oldest = int(unfinished[0]) if len(unfinished) else None
         return Look(
             at=now,
@@ -135,7 +151,7 @@ class Trace:
             unstarted=len(waiting),
             oldest_unstarted_age=now - float(self.dues[waiting[0]]) if len(waiting) else 0.0,
             in_service=len(self._open),
-            done=due - len(unfinished),
+            done=int(np.count_nonzero(state == DONE)),
             unfinished=len(unfinished),
             oldest_unfinished=oldest,
             oldest_unfinished_age=now - float(self.dues[oldest]) if oldest is not None else 0.0,

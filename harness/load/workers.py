@@ -1,13 +1,14 @@
 """The subject's workers in a load run: real processes straight on the server, or other machines' that join by themselves."""
 
 import asyncio
+import math
 import os
 import shlex
-import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.contracts.problem import EnvironmentFailed, SubjectFailed
+from harness.contracts.problem import SubjectFailed
 from harness.contracts.subject import Subject
 from harness.load.plan import Scaled
 from harness.postgres.address import Address
@@ -16,9 +17,9 @@ from harness.processes.watchdog import Watchdog
 from harness.processes.worker import WorkerProcess
 
 _OURS = ("PG", "QUEUEPROOF_", "DATABASE_URL")
-_LOOK_SECONDS = 0.05
 _RESTART_SECONDS = 0.2
 JOIN_SECONDS = 600.0
+LEFT_SECONDS = 2.0  # fewer sessions for so long: not one that reconnects
 
 
 @dataclass(frozen=True)
@@ -107,26 +108,36 @@ class Workers:
         )
 
     def command_to_copy(self, n: int) -> str:
-        """For another machine, in the subject's folder there: the three variables that a worker needs, and the program."""
+        """For another machine, in the subject's folder there: the three variables that a worker needs, those that this plan
+        sets, and the program.
+        """
+        subject, given = self._place.subject, self.given(n)
         wanted = ("DATABASE_URL", "QUEUEPROOF_SINK", "QUEUEPROOF_SLOTS")
-        given = self.given(n)
-        variables = " ".join(f"{name}={shlex.quote(given[name])}" for name in wanted)
-        own = " ".join(
-            f"{name}={shlex.quote(self.filled(value, n))}" for name, value in self._place.subject.worker_env.items()
-        )
-        program = shlex.join(self._place.subject.worker_command).replace("'{python}'", "python3")
-        return f"{variables} {own} {program}".replace("  ", " ")
+        variables = {name: given[name] for name in wanted}
+        # Subjects know their own places by paths of this machine: there they are seen from the subject's folder.
+        own = {name: self.filled(value, n, elsewhere=True) for name, value in subject.worker_env.items()}
+        planned = ("QUEUEPROOF_BACKOFF", "QUEUEPROOF_BACKOFF_CAP", "QUEUEPROOF_BATCH", "QUEUEPROOF_PREFETCH")
+        variables |= own | {name: given[name] for name in (*planned, *self._scaled.plan.worker_env) if name in given}
+        told = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+        return f"{told} {shlex.join(self.filled(part, n, elsewhere=True) for part in subject.worker_command)}"
 
-    def filled(self, template: str, n: int) -> str:
-        """A part of the subject's command or environment, with this run's values."""
-        scaled = self._scaled
+    def filled(self, template: str, n: int, *, elsewhere: bool = False) -> str:
+        """A part of the subject's command or environment, with this run's values; ``elsewhere``: for another machine."""
+        scaled, subject = self._scaled, self._place.subject
+        places: dict[str, str] = {}
+        if elsewhere:
+            seen = [os.path.relpath(layer, subject.folder) for layer in subject.layers]
+            places = {
+                "python": "python3", "folder": ".", "base": seen[0], "layers": os.pathsep.join(reversed(seen)),
+            }  # fmt: skip
         return fill(
-            self._place.subject,
+            subject,
             template,
             slots=self.slots[n],
             lease=scaled.lease_seconds,
             heartbeat=scaled.heartbeat_seconds,
             poll=scaled.poll_seconds,
+            **places,
         )
 
     @staticmethod
@@ -162,37 +173,46 @@ class Workers:
 
 
 class Joined:
-    """Workers on other machines: known by the calls they make and by their sessions in the database."""
+    """Workers on other machines. Each has an address of its own at the sink: it is there once a call has come at it.
+
+    One that leaves is missed by its sessions, and in the end by its silence while every slot had work to do.
+    """
 
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
-        self.sessions = 0
-        self.most_sessions = 0
-        self.callers: dict[int, float] = {}
         self.left: list[str] = []
+        self._usual: int | None = None
+        self._fewer_since: float | None = None
+        self._seen_at = -math.inf
 
-    def saw_sessions(self, sessions: int) -> None:
-        """A sampler's count of the worker role's sessions."""
-        self.sessions = sessions
-        if self.sessions < self.most_sessions and self.sessions < self.wanted:
-            self.left.append(f"{self.most_sessions} worker sessions became {self.sessions}")
-        self.most_sessions = max(self.most_sessions, self.sessions) if self.sessions >= self.wanted else self.sessions
+    def missing(self, callers: Collection[int]) -> list[int]:
+        """Which of them have not called."""
+        return [n for n in range(1, self.wanted + 1) if n not in callers]
 
-    def saw_call(self, worker: int, at: float) -> None:
-        """A call at the sink."""
-        self.callers[worker] = at
+    def settle(self, sessions: int) -> None:
+        """So many sessions the worker role has when all are there."""
+        self._usual = sessions
 
-    @property
-    def complete(self) -> bool:
-        """Whether each stated worker has called, or as many sessions are there."""
-        return len(self.callers) >= self.wanted or self.sessions >= self.wanted
+    def reconnecting(self) -> None:
+        """The server was stopped: fewer sessions say nothing until as many as before are back."""
+        self._fewer_since, self._seen_at = None, math.inf
 
-    async def wait(self, within_seconds: float = JOIN_SECONDS) -> None:
-        """Until they are there. Raises EnvironmentFailed when some never came."""
-        deadline = time.monotonic() + within_seconds
-        while not self.complete:
-            if time.monotonic() > deadline:
-                raise EnvironmentFailed(
-                    f"waited {within_seconds:g} s for {self.wanted} workers to join; {max(len(self.callers), self.sessions)} did"
-                )
-            await asyncio.sleep(_LOOK_SECONDS)
+    def saw_sessions(self, sessions: int, at: float) -> str | None:
+        """A sample of them. Returns what it tells when a worker has just been found to have left."""
+        if self._usual is None or self.left:
+            return None
+        if sessions >= self._usual * (1 - 0.5 / self.wanted):
+            self._fewer_since, self._seen_at = None, at
+            return None
+        if at <= self._seen_at:
+            return None
+        self._fewer_since = at if self._fewer_since is None else self._fewer_since
+        if at - self._fewer_since < LEFT_SECONDS:
+            return None
+        self.left.append(f"of {self._usual} worker sessions {sessions} were left, for {LEFT_SECONDS:g} s")
+        return self.left[-1]
+
+    def judge_silence(self, callers: Collection[int]) -> None:
+        """At the end: who has not called while every slot had work to do, although others have."""
+        if callers:
+            self.left += [f"worker {n} made no call after recovery began" for n in self.missing(callers)]

@@ -71,3 +71,31 @@ def test_strangers_are_counted_and_left_alone(trace, key):
     trace.record(Called(1, 1, key))
     assert trace.strangers == 1
     assert trace.look(0.5).in_service == 0
+
+
+def test_a_job_that_was_given_up_is_no_backlog_and_not_done(trace):
+    """Its worker never reached the sink with it, and the table calls it dead: waiting for it would be for ever."""
+    trace.at = 3.0
+    trace.give_up([trace.key(0), trace.key(1), "other-1"])
+    look = trace.look(3.0)
+    assert (look.unstarted, look.unfinished, look.done) == (1, 1, 0)
+    assert look.oldest_unfinished == 2
+    assert trace.given_up == {0: 3.0, 1: 3.0}
+    call(trace, 1, 0, 4.0)
+    answer(trace, 1, 0, 4.1)
+    assert trace.look(4.2).done == 1, "somebody took it up again"
+
+
+def test_a_job_that_succeeded_cannot_be_given_up(trace):
+    call(trace, 1, 0, 0.1)
+    answer(trace, 1, 0, 0.2)
+    trace.give_up([trace.key(0)])
+    assert trace.given_up == {}
+    assert trace.look(0.5).done == 1
+
+
+def test_calls_for_greetings_show_who_is_there_and_are_no_strangers(trace):
+    trace.greeting = "join-1-"
+    trace.record(Called(1, 2, "join-1-0"))
+    trace.record(Called(2, 2, "join-1-1"))
+    assert (trace.greeted, trace.strangers) == ({2: 2}, 0)
