@@ -227,16 +227,27 @@ class Lab:
         return keys
 
     async def _enqueue_by_sql(self, key: str, priority: int | None, group: str | None) -> None:
+        await self.say_enqueue(self._producer, key, priority, group)
+        self.recorder.record(Enqueued(key, priority, group))
+
+    @property
+    def producer_pid(self) -> int:
+        """The backend through which jobs are enqueued by a statement."""
+        return self._producer.info.backend_pid
+
+    async def say_enqueue(
+        self, connection: psycopg.AsyncConnection, key: str, priority: int | None = None, group: str | None = None
+    ) -> None:
+        """Say the subject's enqueue statement on a connection of ours. Nothing is recorded: who commits it knows what it was."""
         assert self.subject.enqueue_sql is not None
         values = {"key": key, "priority": priority, "group": group, "run_at": None, "tenant": None}
         try:
-            await self._producer.execute(self.subject.enqueue_sql, values)
+            await connection.execute(self.subject.enqueue_sql, values)
         except (psycopg.Error, KeyError) as error:
             raise SubjectFailed(
                 f"enqueue of {self.subject.name} failed for key {key[:80]!r}: {str(error).strip()};"
                 " check subject.enqueue.sql"
             ) from error
-        self.recorder.record(Enqueued(key, priority, group))
 
     async def _enqueue_by_command(self, keys: Sequence[str]) -> None:
         ground = self.ground

@@ -1,7 +1,7 @@
 """What a scenario may need of a subject, each with the sentence that says why a subject lacks it."""
 
 from harness.contracts.scenario import Need
-from harness.contracts.subject import Subject
+from harness.contracts.subject import State, Subject
 from harness.postgres import clock
 
 
@@ -57,6 +57,18 @@ def _groups(subject: Subject, learned: frozenset[str]) -> str | None:
     return None
 
 
+def _enqueues_by_sql(subject: Subject, learned: frozenset[str]) -> str | None:
+    if subject.enqueue_sql is not None:
+        return None
+    return "its enqueue is a program of its own, whose transaction cannot be kept open"
+
+
+def _keeps_finished(subject: Subject, learned: frozenset[str]) -> str | None:
+    if subject.jobs.deleted != State.DONE:
+        return None
+    return "it deletes what is finished, so there is no finished row to lock"
+
+
 def _priorities(subject: Subject, learned: frozenset[str]) -> str | None:
     if subject.order != "priority":
         return "it promises no order by priority"
@@ -76,3 +88,5 @@ SKEWED_CLOCK = Need(_clock)
 MOVABLE_CLOCK = Need(_movable)
 GROUPS = Need(_groups)
 PRIORITIES = Need(_priorities)
+ENQUEUES_BY_SQL = Need(_enqueues_by_sql)
+KEEPS_FINISHED = Need(_keeps_finished)
