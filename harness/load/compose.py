@@ -24,6 +24,8 @@ from harness.document import (
     TermDoc,
 )
 from harness.load.analysis import Analysis, analyse, slots_were_full
+from harness.load.plan import LoadPlan
+from harness.load.promises import judge_promises
 from harness.load.run import OUTAGE, RECOVERY, STEADY, WARM_UP, Measured
 from harness.load.samplers import number
 from harness.load.trace import Look
@@ -64,7 +66,7 @@ class Loaded:
 def conclude_run(run: Measured) -> Loaded:
     """Analyse and judge."""
     found = analyse(run)
-    parts = judge(run, found)
+    parts = (*judge(run, found), *judge_promises(run, found))
     verdict, reason = conclude(parts)
     return Loaded(run, found, parts, verdict, reason)
 
@@ -153,7 +155,7 @@ def load_part(loaded: Loaded, subject: Subject, *, gate_passed: bool) -> LoadDoc
 def _setting(run: Measured) -> dict[str, str]:
     plan = run.plan
     said = {
-        "arrivals": f"{q.say_number(plan.arrival_per_second)}/s, {plan.arrivals}",
+        "arrivals": f"{q.say_number(plan.arrival_per_second)}/s, {plan.arrivals}" + _changing(plan),
         "service": f"{q.say_seconds(plan.service_seconds)}, {plan.service_shape}",
         "slots": f"{plan.slots} in {plan.workers} worker process{'es' if plan.workers > 1 else ''}"
         + (" on other machines" if plan.external else ""),
@@ -176,6 +178,12 @@ def _setting(run: Measured) -> dict[str, str]:
     if plan.stuck_head is not None:
         said["stuck head"] = f"the first job is {plan.stuck_head}, on purpose"
     return said
+
+
+def _changing(plan: LoadPlan) -> str:
+    if plan.ramp is None:
+        return ""
+    return f" to {q.say_number(plan.ramp.to_per_second)}/s in {q.say_seconds(plan.ramp.seconds)}"
 
 
 def _phases(run: Measured) -> Iterator[PhaseDoc]:

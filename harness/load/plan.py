@@ -14,6 +14,7 @@ from harness.capacity.draws import Shape
 from harness.capacity.mix import SlowClass
 from harness.capacity.question import SizeQuestion
 from harness.contracts.problem import BadInput
+from harness.load.recorded import read_recorded, span_seconds
 
 OutageKind = Literal["workers", "sink", "database"]
 StuckHead = Literal["failing", "locked"]
@@ -28,6 +29,7 @@ BEATS_PER_LEASE = 5
 POLL_SECONDS = Fraction(1)
 BACKOFF_SECONDS = Fraction(1)
 BACKOFF_CAP_SECONDS = Fraction(60)
+MOST_DISAGREEMENT = 0.05  # between a recorded trace's mean rate and the one that is typed
 
 
 @dataclass(frozen=True)
@@ -216,9 +218,22 @@ def read_plan(**text: str | None) -> LoadPlan:
         said["workers"], said["external"] = said["workers"]
     if "arrivals" in said:
         said |= said.pop("arrivals")
-    if isinstance(said.get("ramp"), Ramp):
-        said["arrival_per_second"] = said["ramp"].from_per_second
+    _agree(said, text.get("arrival"), text.get("arrivals"))
     return LoadPlan(**said)
+
+
+def _agree(said: dict[str, Any], arrival: str | None, arrivals: str | None) -> None:
+    """Theory is asked with the rate that is typed, so the arrivals must have it. Raises BadInput."""
+    typed = said.get("arrival_per_second")
+    if isinstance(ramp := said.get("ramp"), Ramp):
+        if typed not in (None, ramp.to_per_second):
+            raise BadInput(f'arrival: "{arrival}" is not the rate at which {arrivals} ends; that is the one that lasts')
+        said["arrival_per_second"] = ramp.from_per_second
+    if isinstance(file := said.get("trace_file"), Path):
+        times = read_recorded(file)
+        recorded = len(times) / span_seconds(times)
+        if typed is not None and abs(recorded / float(typed) - 1) > MOST_DISAGREEMENT:
+            raise BadInput(f'arrival: "{arrival}" is not the rate of {file}, which holds {recorded:.4g}/s on average')
 
 
 def _parse_choice(text: str, field_: str, *, of: tuple[str, ...]) -> str:

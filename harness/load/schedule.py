@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from harness.capacity.draws import even_arrivals, poisson_arrivals
 from harness.contracts.problem import BadInput
 from harness.load.plan import LoadPlan
+from harness.load.recorded import read_recorded, span_seconds
 
 Times = NDArray[np.float64]
 MOST_JOBS = 5_000_000
@@ -54,14 +55,8 @@ def _ramped(unit: Times, rate: float, most_rate: float, seconds: float) -> Times
 def _recorded(plan: LoadPlan, run_seconds: float) -> Times:
     """Gaps of a recorded trace, over and over until the run is long enough."""
     assert plan.trace_file is not None
-    try:
-        times = np.sort(np.array([float(word) for word in plan.trace_file.read_text(encoding="utf-8").split()]))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"arrivals: {plan.trace_file}: not one time in seconds per line: {error}") from error
-    if len(times) < 2 or times[-1] <= times[0] or not np.isfinite(times).all():
-        raise BadInput(f"arrivals: {plan.trace_file}: needs two different, finite times at least")
-    times = (times - times[0]) / float(plan.time_scale)
-    span = times[-1] + times[-1] / (len(times) - 1)  # so that the last gap before a repetition is a mean one
+    times = read_recorded(plan.trace_file) / float(plan.time_scale)
+    span = span_seconds(times)
     rounds = int(run_seconds / span) + 1
     if rounds * len(times) > MOST_JOBS:
         raise BadInput(f"arrivals: {plan.trace_file}: the run would make more than {MOST_JOBS} jobs; give --at-most")

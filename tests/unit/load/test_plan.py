@@ -35,6 +35,7 @@ def test_a_scale_compresses_times_and_densifies_arrivals_and_leaves_the_load_alo
         ({"time_scale": "0.5"}, 'time-scale: "0.5"'),
         ({"arrivals": "burst"}, 'arrivals: "burst"'),
         ({"arrivals": "trace:/nowhere"}, "arrivals"),
+        ({"arrivals": "ramp:5/s:20/s:600s"}, 'arrival: "12/s" is not the rate at which ramp:5/s:20/s:600s ends'),
         ({"shape": "normal"}, 'shape: "normal"'),
         ({"at_most": "200s"}, "outage: 300 s (5 min) is longer than the run"),
         ({"workers": "17"}, "workers: 17"),
@@ -48,6 +49,29 @@ def test_bad_input_names_the_field_and_the_value(change, named):
     assert named in str(bad.value)
 
 
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("0 1 2 3", 'arrival: "12/s" is not the rate of'),
+        ("0 x", "not one time in seconds per line"),
+        ("0 nan", "two different, finite times"),
+        ("7", "two different, finite times"),
+    ],
+)
+def test_a_trace_that_says_otherwise_is_refused_before_anything_runs(tmp_path, lines, told):
+    file = tmp_path / "trace.txt"
+    file.write_text(lines.replace(" ", "\n"))
+    with pytest.raises(BadInput) as bad:
+        read_plan(**WORDS, arrivals=f"trace:{file}")
+    assert told in str(bad.value)
+
+
+def test_a_trace_of_the_typed_rate_is_taken(tmp_path):
+    file = tmp_path / "trace.txt"
+    file.write_text("\n".join(str(n / 12) for n in range(100)))
+    assert read_plan(**WORDS, arrivals=f"trace:{file}").trace_file == file
+
+
 def test_every_mistake_is_named_at_once():
     with pytest.raises(BadInput) as bad:
         read_plan(arrival="12", service="0.8", slots="x", outage="300s")
@@ -55,7 +79,7 @@ def test_every_mistake_is_named_at_once():
 
 
 def test_a_ramp_lasts_at_its_last_rate():
-    plan = read_plan(**WORDS, arrivals="ramp:5/s:20/s:600s")
+    plan = read_plan(**(WORDS | {"arrival": "20/s"}), arrivals="ramp:5/s:20/s:600s")
     assert (plan.arrival_per_second, plan.lasting_per_second) == (5, 20)
 
 

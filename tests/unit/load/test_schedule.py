@@ -28,7 +28,7 @@ def test_enough_jobs_at_the_rate(kind):
 
 
 def test_a_ramp_changes_its_rate_evenly_and_then_keeps_it():
-    dues = due_times(plan(arrivals="ramp:50/s:150/s:40s"), 100, 3)
+    dues = due_times(plan(arrival="150/s", arrivals="ramp:50/s:150/s:40s"), 100, 3)
     count = np.histogram(dues, [0, 10, 30, 40, 90])[0]
     assert count == pytest.approx([625, 2000, 1375, 7500], rel=0.1)
     assert np.all(np.diff(dues) >= 0)
@@ -37,7 +37,7 @@ def test_a_ramp_changes_its_rate_evenly_and_then_keeps_it():
 def test_a_recorded_trace_repeats_its_gaps(tmp_path):
     file = tmp_path / "times.txt"
     file.write_text("10\n11\n13\n")
-    dues = due_times(plan(arrivals=f"trace:{file}"), 9, 1)
+    dues = due_times(plan(arrival="40/min", arrivals=f"trace:{file}"), 9, 1)
     assert dues[:5] == pytest.approx([0, 1, 3, 4.5, 5.5])
 
 
