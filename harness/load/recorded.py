@@ -16,7 +16,8 @@ def read_recorded(file: Path) -> NDArray[np.float64]:
         raise BadInput(f"arrivals: {file}: not one time in seconds per line: {error}") from error
     if len(times) < 2 or not np.isfinite(times).all() or times[-1] <= times[0]:
         raise BadInput(f"arrivals: {file}: needs two different, finite times at least")
-    return times - times[0]
+    since_first: NDArray[np.float64] = times - times[0]
+    return since_first
 
 
 def span_seconds(times: NDArray[np.float64]) -> float:
