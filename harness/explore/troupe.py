@@ -20,6 +20,7 @@ from harness.wire.session import Session
 
 STEP_SECONDS = 10.0
 HOLDER_SECONDS = 0.4
+HOLDER_LOOKS = 5
 LOOK_SECONDS = 0.004
 _RESULTS = frozenset({"complete", "fail", "release", "retire"})
 _FIRST_LOOK_SECONDS = 0.002
@@ -43,6 +44,7 @@ class Actor:
         default_factory=set
     )  # keys of jobs that it was granted and has written no result of
     let_go_at: float = 0.0  # when it was last let go, on the monotonic clock
+    looks: int = 0  # looks for jobs that were let through since, because it has one in hand
 
     @property
     def number(self) -> int:
@@ -65,7 +67,7 @@ class Troupe:
 
     def _heard(self, entry: Entry) -> None:
         event = entry.what
-        if isinstance(event, Attempted) and event.moved == 0 and not {"claim", "renew"} & set(event.changes):
+        if isinstance(event, Attempted) and event.moved == 0 and self._is_result(event):
             self._actors[event.worker - 1].holding.clear()  # refused: it will let go of the job
         if isinstance(event, Noticed):
             for actor in self._actors:
@@ -82,6 +84,10 @@ class Troupe:
                     elif event.change in _RESULTS:
                         actor.holding.discard(event.key)
 
+    def _is_result(self, attempt: Attempted) -> bool:
+        """Whether it was about a job in hand. A look for ended leases, too, is tied to what it does to a row, and finds none."""
+        return attempt.statement not in self._polls and not {"claim", "renew"} & set(attempt.changes)
+
     def _arrived(self) -> None:
         self._news.set()
 
@@ -95,6 +101,7 @@ class Troupe:
     def _pass_on(self, actor: Actor, standing: Standing) -> None:
         actor.busy = True
         actor.let_go_at = time.monotonic()
+        actor.looks = 0
         if standing.call is not None:
             self._sink.pass_on(standing.call)
         else:
@@ -148,16 +155,18 @@ class Troupe:
         """Whether a worker that looks for jobs again, with one in hand, is still to say what it does with that one.
 
         Its looks are let through meanwhile: what it has to say may wait behind them. Where leases end in this case, only
-        after a moment, since such a look may then take a job over.
+        after a moment, since such a look may then take a job over. That it has nothing to say is told by its own pace, a number
+        of looks, and not by time alone: on a busy machine it may be slow to say it.
         """
         if not actor.holding or not self._is_poll(actor, standing):
             return False
         waited_seconds = time.monotonic() - actor.let_go_at
-        if waited_seconds > HOLDER_SECONDS:
+        if waited_seconds > HOLDER_SECONDS and actor.looks >= HOLDER_LOOKS:
             actor.holding.clear()
             return False
         if not self.case.expiries or waited_seconds > LOOK_SECONDS:
             assert standing.session is not None
+            actor.looks += 1
             actor.gate.pass_on(standing.session)
         return True
 
