@@ -25,7 +25,7 @@ def installed(_: Target) -> str | None:
     return None if _program() else "PgBouncer is not installed here"
 
 
-@fault("behind a pooler", strikes="connection", needs=[has_victim, installed], holds_seconds=3.0)
+@fault("behind a pooler", strikes="connection", needs=[has_victim, installed], holds_seconds=3.0, is_borne=True)
 async def pooler_in_transaction_mode(target: Target) -> AsyncIterator[Landed]:
     """A worker is restarted behind PgBouncer in transaction mode; healed by another restart.
 
@@ -43,11 +43,14 @@ async def pooler_in_transaction_mode(target: Target) -> AsyncIterator[Landed]:
     holds_seconds=5.0,
     lands_within_seconds=30.0,
     heals_within_seconds=30.0,
+    is_borne=True,
 )
 async def pooler_in_transaction_mode_for_all(target: Target) -> AsyncIterator[Landed]:
     """Every worker is restarted behind a PgBouncer of its own, in transaction mode: nobody has a session left."""
     async with AsyncExitStack() as stack:
-        told = [await stack.enter_async_context(_behind(target, worker)) for worker in target.everyone]
+        told = [
+            await stack.enter_async_context(_behind(target, worker)) for worker in target.everyone if worker.running
+        ]
         yield Landed("; ".join(told))
 
 

@@ -533,7 +533,7 @@ class Lab:
             key=key,
             lease_seconds=self.subject.lease_seconds,
             watchdog=ground.watchdog,
-            folder=ground.folder,
+            folder=ground.folder.resolve(),  # for processes that stand elsewhere
         )
 
     async def begin(

@@ -78,7 +78,12 @@ class Session:
         """The rows a statement returned, if it returns any, and how many it touched. It is never repeated."""
         async with self._turn:
             if self._connection is None or self._connection.closed:
-                self._connection = await Connection.connect(self._dsn, autocommit=True, row_factory=dict_row)
+                self._connection = await Connection.connect(
+                    self._dsn,
+                    autocommit=True,
+                    row_factory=dict_row,
+                    prepare_threshold=None,  # a pooler would give one session's prepared statements to another
+                )
             cursor = await self._connection.execute(statement, parameters)
             rows = await cursor.fetchall() if cursor.description is not None else []
             return rows, cursor.rowcount

@@ -39,6 +39,8 @@ from harness.run.provision import Site, open_site
 
 WORKERS = 3
 SLOTS = 2
+BUDGET_SECONDS = 60.0
+JOBS_PER_SECOND = 6.0
 CALM_SECONDS = 1.0
 SERVICE_SECONDS = 0.1
 SPARE_SECONDS = 90.0
@@ -60,8 +62,8 @@ class DrillOptions:
     every: bool = False
     lasts_seconds: float | None = None
     hold_seconds: float | None = None
-    budget_seconds: float = 60.0
-    jobs_per_second: float = 6.0
+    budget_seconds: float = BUDGET_SECONDS
+    jobs_per_second: float = JOBS_PER_SECOND
     workers: int = WORKERS
     fail_fast: bool = False
     allow_existing: bool = False
@@ -283,6 +285,12 @@ def _reproduce(plan: Plan, options: DrillOptions) -> str:
     if options.subject_argument is not None:
         parts.append(options.subject_argument)
     parts += ["--seed", str(plan.seed), "--hold", f"{plan.hold_seconds:g}s"]
+    if options.budget_seconds != BUDGET_SECONDS:
+        parts += ["--budget", f"{options.budget_seconds:g}s"]
+    if options.jobs_per_second != JOBS_PER_SECOND:
+        parts += ["--arrival", f"{options.jobs_per_second:g}/s"]
+    if options.workers != WORKERS:
+        parts += ["--workers", str(options.workers)]  # whom a seed strikes depends on it, too
     if options.server.shown() != "embedded":
         parts += ["--server", options.server.shown()]
     return shlex.join(parts)

@@ -6,6 +6,7 @@ of them a job must run from enqueue to done.
 
 import asyncio
 import dataclasses
+import os
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -62,7 +63,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def bench(watchdog: Watchdog, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    folder: Path = tmp_path_factory.mktemp("faults")
+    folder = Path(os.path.relpath(tmp_path_factory.mktemp("faults")))  # as the command line makes it
 
     async def opened(stack: AsyncExitStack) -> Lab:
         recorder = stack.enter_context(Recorder(folder / "history.jsonl"))

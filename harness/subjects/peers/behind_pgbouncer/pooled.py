@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 READY_SECONDS = 5.0
 SERVER_CONNECTIONS = 4
+SERVER_RETRY_SECONDS = 1
 WILL_NOT_RUN_AS_ROOT = ("postgres", "nobody")
 PR_SET_PDEATHSIG = 1
 
@@ -69,6 +70,8 @@ def configuration(port: int) -> str:
         "auth_type = any\n"
         "pool_mode = transaction\n"
         f"default_pool_size = {SERVER_CONNECTIONS}\n"
+        # By default 15: a server that was away for a moment would be away for a quarter of a minute.
+        f"server_login_retry = {SERVER_RETRY_SECONDS}\n"
         "ignore_startup_parameters = extra_float_digits, options, statement_timeout, lock_timeout\n"
     )
 
