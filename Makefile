@@ -27,8 +27,9 @@ test: $(STAMP) ## Every test that is not slow, with a count by kind
 test-slow: $(STAMP) ## The slow tests
 	$(BIN)/python -m pytest -m slow
 
-soak: $(STAMP) ## Twenty gates in a row: only passes, and nothing left behind
+soak: $(STAMP) ## Twenty gates in a row: only passes, and nothing left behind; then the heavy scenarios
 	$(BIN)/python tests/soak.py 20
+	$(BIN)/python tests/soak_tenants.py
 
 soak-tenants: $(STAMP) ## Fifty claimers, killed at random, on capped tenants
 	$(BIN)/python tests/soak_tenants.py
