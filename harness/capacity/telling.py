@@ -44,7 +44,7 @@ def _lines(answer: SizeAnswer, width: int | None) -> Iterator[str]:
 
 
 def _headline(answer: SizeAnswer) -> str:
-    slots = f"{answer.slots} slots"
+    slots = "1 slot" if answer.slots == 1 else f"{answer.slots} slots"
     if answer.drain is None:
         return f"{slots}, {q.say_number(answer.capacity.per_second)}/s sustained"
     if answer.drain.seconds is None:

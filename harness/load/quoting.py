@@ -12,6 +12,7 @@ from harness.procurement.quotes import Offer, Quotes, read_quotes
 from harness.run.merging import MACHINES, gate_passed, read_document
 
 ARRIVAL, ATTEMPTS = "arrival_per_second", "attempts_per_job"
+WHICH = "which offer"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def quote(file: Path, sized: Path, gate: Path | None) -> Quoted:
     gated = document if gate is None else read_document(gate)
     advised = _advice(document, load, gated, priced)
     load = msgspec.structs.replace(
-        load, advice=(*(one for one in load.advice if one.topic not in (MACHINES, "which offer")), *advised)
+        load, advice=(*(one for one in load.advice if one.topic not in (MACHINES, WHICH)), *advised)
     )
     met = any(one.meets for one in priced)
     document = msgspec.structs.replace(document, load=load, tables=tables(priced, volume, load.thresholds))
@@ -84,17 +85,18 @@ def _advice(document: Document, load: LoadDoc, gated: Document, priced: tuple[Pr
         )
     if not load.bottleneck:
         return (AdviceDoc(MACHINES, "No offer is advised: the run shows no bottleneck that machines would remove."),)
-    best = next((one for one in priced if one.meets), None)
-    if best is None:
-        return (
-            AdviceDoc(
-                "which offer", f"No offer has shown that it meets every threshold. What limits: {load.bottleneck}."
-            ),
-        )
-    unsure = f" {len(best.offer.unverified)} of its prices are not verified." if best.offer.unverified else ""
-    return (
-        AdviceDoc(
-            "which offer",
-            f"{best.offer.name} is the cheapest that has shown it meets every threshold.{unsure} What limits: {load.bottleneck}.",
-        ),
-    )
+    limits = f"What limits: {load.bottleneck}."
+    meeting = [one for one in priced if one.meets]
+    if not meeting:
+        return (AdviceDoc(WHICH, f"No offer has shown that it meets every threshold. {limits}"),)
+    currencies = dict.fromkeys(one.offer.currency for one in meeting)
+    cheapest = [next(one for one in meeting if one.offer.currency == currency) for currency in currencies]
+    said = [_cheapest(one, alone=len(cheapest) == 1) for one in cheapest]
+    return (AdviceDoc(WHICH, " ".join([*said, limits])),)
+
+
+def _cheapest(one: Priced, *, alone: bool) -> str:
+    """No exchange rate is assumed, so there is a cheapest one for each currency."""
+    among = "" if alone else f" among the offers in {one.offer.currency}"
+    unsure = f" {len(one.offer.unverified)} of its prices are not verified." if one.offer.unverified else ""
+    return f"{one.offer.name} is the cheapest{among} that has shown it meets every threshold.{unsure}"

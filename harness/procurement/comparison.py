@@ -13,6 +13,7 @@ SECONDS_PER_MONTH = HOURS_PER_MONTH * 3600
 MILLION = Decimal(1_000_000)
 KILOBYTES_PER_GB = Decimal(1_000_000)
 CENT = Decimal("0.01")
+EVERYBODYS = ("external calls", "egress")  # they come with the jobs, whatever carries them
 GROUPS = (
     ("consumers", ("consumers",)),
     ("database", ("database",)),
@@ -122,7 +123,20 @@ def _compared(priced: Sequence[Priced], volume: Volume) -> TableDoc:
     told = f"{volume.jobs:,.0f} jobs and {volume.calls:,.0f} calls a month, those of retries included."
     if len(currencies) > 1:
         told += f" Amounts in {', '.join(sorted(currencies))} are not compared with one another: no exchange rate is assumed."
+    told += _not_priced(priced)
     return TableDoc("Offers compared at equal thresholds", columns, rows, told)
+
+
+def _not_priced(priced: Sequence[Priced]) -> str:
+    """What one offer prices and another leaves out costs the same calls: it looks cheaper than it is."""
+    parts = dict.fromkeys(line.part for one in priced for line in one.offer.lines if line.part in EVERYBODYS)
+    said = [
+        f" {one.offer.name} prices no {part}, and others do: its total is that much too low."
+        for one in priced
+        for part in parts
+        if all(line.part != part for line in one.offer.lines)
+    ]
+    return "".join(said)
 
 
 def _verdict(one: Priced) -> str:

@@ -76,3 +76,8 @@ def test_bad_input_names_the_field_and_the_value(option, value):
     assert isinstance(result.exception, BadInput)
     assert result.exception.exit_code == 2
     assert f'{option.removeprefix("--")}: "{value}"' in str(result.exception)
+
+
+def test_one_slot_is_one():
+    result = CliRunner().invoke(app, ["size", "--arrival", "12/min", "--service", "0.8s", "--busy", "0.6", "--outage", "5m"], standalone_mode=False)  # fmt: skip
+    assert result.stdout.startswith("1 slot: ")
