@@ -76,6 +76,10 @@ def _volume(load: LoadDoc, quotes: Quotes) -> Volume:
 def _advice(document: Document, load: LoadDoc, gated: Document, priced: tuple[Priced, ...]) -> tuple[AdviceDoc, ...]:
     if gated.subject.name != document.subject.name:
         raise BadInput(f'gate: that run is of "{gated.subject.name}", not of "{document.subject.name}"')
+    ours, theirs = document.subject.declared, gated.subject.declared
+    if differs := [name for name in ours if theirs.get(name) != ours[name]]:
+        told = ", ".join(f"{name} {theirs.get(name, 'not declared')} there, {ours[name]} here" for name in differs)
+        raise BadInput(f'gate: that run is of "{document.subject.name}" as it was declared otherwise: {told}')
     if not gate_passed(gated):
         return (
             AdviceDoc(

@@ -92,6 +92,12 @@ def test_a_gate_of_another_subject_is_refused(quoted, load_run):
         quoted(offer("A", 9), subject=other)
 
 
+def test_a_gate_of_another_declaration_is_refused(quoted, load_run):
+    before = msgspec.structs.replace(load_run.subject, declared=load_run.subject.declared | {"token": "none"})
+    with pytest.raises(BadInput, match="declared otherwise: token none there, version here"):
+        quoted(offer("A", 9), subject=before)
+
+
 def test_no_offer_is_advised_when_nothing_limits(quoted, load_run):
     idle = msgspec.structs.replace(load_run, load=msgspec.structs.replace(load_run.load, bottleneck=""))
     assert "no bottleneck" in advice(quoted(offer("A", 9), load=idle))
