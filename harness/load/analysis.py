@@ -5,8 +5,9 @@ Everything is in seconds of the run, which a time scale has compressed; ``Measur
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from harness.load.trace import Attempt
 
 OVERHEAD_SHARE = 0.3  # of the drain: the overhead is measured in its first part, and must explain the rest
 LEAST_ATTEMPTS = 50
+BATCHES = 8
+MOST_DRAIN_ERROR = 0.1  # with the overhead known no better, a replay explains nothing
 Z = 1.96
 
 
@@ -37,6 +40,7 @@ class Rates:
     failed_share: float
     attempts_per_job: float
     overhead_seconds: float  # slot time per attempt besides the call
+    overhead_error_seconds: float  # its standard error
     overhead_attempts: int  # that it was measured on; 0: too few
     completion_per_second: float  # while draining
     completion_low_per_second: float  # its lower 95 % bound
@@ -186,20 +190,38 @@ def _rates(run: Measured, began: float, end: float, backlog: int) -> Rates:
     rate = len(completed) / max(end - began, 1e-9)
     mean = float(held.mean())
     cv2 = float(held.var() / mean**2) if len(held) > 1 and mean else 0.0
-    overhead, attempts = _overhead(run, began, end) if slots_were_full(run, backlog) else (0.0, 0)
+    overhead, error, attempts = _overhead(run, began, end) if slots_were_full(run, backlog) else (0.0, 0.0, 0)
     # Renewal theory: the variance of a count is its mean times the squared variation of the gaps.
     low = rate - Z * math.sqrt(max(cv2, 0.1) * max(rate, 1e-9) / max(end - began, 1e-9))
-    return Rates(
+    rates = Rates(
         arrival_per_second=counted / span,
         service_seconds=mean,
         service_cv2=cv2,
         failed_share=share,
         attempts_per_job=1 / (1 - share) if share < 1 else math.inf,
         overhead_seconds=overhead,
+        overhead_error_seconds=error,
         overhead_attempts=attempts,
         completion_per_second=rate,
         completion_low_per_second=max(low, 0.0),
     )
+    if _drain_error(run, rates) > MOST_DRAIN_ERROR:
+        rates = replace(rates, overhead_attempts=0)  # so uncertain that it would explain any drain
+    return rates
+
+
+def _drain_error(run: Measured, rates: Rates) -> float:
+    """The share by which a predicted drain may be wrong (95 %) because the overhead is known no better.
+
+    T = B/(μ − λ), so an error of a job's slot time is amplified by μ/(μ − λ): near saturation little is known.
+    """
+    capacity, limited = run.plan.slots / rates.work_seconds, _limited(run, rates)
+    if limited is not None and limited < capacity:
+        return 0.0  # then it is the limiter that paces
+    if capacity <= rates.arrival_per_second:
+        return math.inf if rates.overhead_error_seconds else 0.0
+    amplified = capacity / (capacity - rates.arrival_per_second)
+    return Z * rates.overhead_error_seconds / (rates.service_seconds + rates.overhead_seconds) * amplified
 
 
 def slots_were_full(run: Measured, backlog: int) -> bool:
@@ -211,8 +233,9 @@ def _good(status: int | None) -> bool:
     return status is not None and status < 400
 
 
-def _overhead(run: Measured, began: float, end: float) -> tuple[float, int]:
-    """Slot time per attempt besides the call, in the first part of the drain, when every slot has work to do.
+def _overhead(run: Measured, began: float, end: float) -> tuple[float, float, int]:
+    """Slot time per attempt besides the call, in the first part of the drain, when every slot has work to do; its standard
+    error, by batch means; and the attempts that it was measured on.
 
     There c·Δt of slot time is there; what calls did not use is claiming, completing, waking up and waiting for either. The
     limiter holds the call open, so its wait counts as the call's. Measured in the first part only, so that the replay of the
@@ -221,13 +244,22 @@ def _overhead(run: Measured, began: float, end: float) -> tuple[float, int]:
     until = began + OVERHEAD_SHARE * (end - began)
     began = min(
         max(_first_calls(run, began).values(), default=began), until
-    )  # a worker that is not up yet is no overhead
-    begins = [(max(attempt.called, began), min(attempt.ended, until)) for attempt in run.attempts]
-    used = sum(stop - start for start, stop in begins if stop > start)
-    count = sum(began <= attempt.ended <= until for attempt in run.attempts if attempt.answered)
+    )  # until all workers are up it is no overhead
+    called = np.array([attempt.called for attempt in run.attempts])
+    ended = np.array([attempt.ended for attempt in run.attempts])
+    answered = np.array([attempt.answered for attempt in run.attempts], dtype=bool)
+
+    def window(start: float, stop: float) -> tuple[float, int]:
+        used = float(np.clip(np.minimum(ended, stop) - np.maximum(called, start), 0.0, None).sum())
+        count = int(np.count_nonzero(answered & (ended >= start) & (ended < stop)))
+        return (run.plan.slots * (stop - start) - used) / max(count, 1), count
+
+    overhead, count = window(began, until)
     if count < LEAST_ATTEMPTS:
-        return 0.0, 0
-    return float(max((run.plan.slots * (until - began) - used) / count, 0.0)), count
+        return 0.0, 0.0, 0
+    edges = np.linspace(began, until, BATCHES + 1).tolist()
+    means = [window(start, stop)[0] for start, stop in pairwise(edges)]
+    return max(overhead, 0.0), float(np.std(means, ddof=1) / math.sqrt(BATCHES)), count
 
 
 def _first_calls(run: Measured, began: float) -> dict[int, float]:
@@ -290,7 +322,9 @@ def _replay(run: Measured, began: float, drained: float | None, rates: Rates) ->
     )
     measured = None if drained is None else drained - began
     again = _drained_at(np.array(path.dues), np.array(path.claims), began, math.inf, run.steady.usual)
-    return Replay(path, measured, None if again is None else again - began, run.scaled.service_seconds)
+    replayed = None if again is None else again - began
+    known = run.scaled.service_seconds + (replayed or 0.0) * min(_drain_error(run, rates), MOST_DRAIN_ERROR)
+    return Replay(path, measured, replayed, known)
 
 
 def _first_attempts(path: Path) -> Path:

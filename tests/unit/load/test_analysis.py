@@ -1,5 +1,7 @@
 """The analysis on runs whose truth is known: drain, overhead, terms, replay, slope."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,32 @@ def test_overhead_is_measured_behind_a_limiter_that_does_not_bind(imagine):
     assert float(found.realised.capacity_per_second) == pytest.approx(152, rel=0.06)
     assert found.replay.explained
     assert {term.name for term in found.terms} >= {"overhead", "service times and retries"}
+
+
+def test_a_steady_overhead_is_known_well_and_widens_no_tolerance(imagine):
+    found = analyse(imagine())
+    assert found.rates.overhead_error_seconds < 0.01 * found.rates.overhead_seconds
+    assert found.replay.sampling_seconds < 0.1
+
+
+def test_an_overhead_that_wanders_near_saturation_would_explain_any_drain_and_counts_as_not_measured(imagine):
+    """11 slots make 131/s at first and 122/s later, with 120/s arriving: what is wrong by 1 ms is wrong by half of the drain."""
+    found = analyse(imagine({"slots": "11"}, sluggish=0.006))
+    assert found.rates.overhead_error_seconds > 0.0003
+    assert found.rates.overhead_attempts == 0
+
+
+def test_a_worker_that_is_up_later_is_no_overhead(imagine):
+    """The second of two workers makes its first call half a second after the first one's."""
+    run = imagine()
+    late = run.phases.recovery_began + 0.8 + 0.5
+    halved = tuple(
+        dataclasses.replace(each, worker=2) if each.job % 2 and each.called >= late else each for each in run.attempts
+    )
+    idle = {each.job for each in run.attempts if each.job % 2 and run.phases.recovery_began <= each.called < late}
+    attempts = tuple(each for each in halved if each.job not in idle or each.called < run.phases.recovery_began)
+    found = analyse(dataclasses.replace(run, attempts=attempts))
+    assert found.rates.overhead_seconds == pytest.approx(0.004, rel=0.2)
 
 
 def test_a_limiter_that_binds_is_what_the_capacity_is(imagine):
