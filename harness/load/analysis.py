@@ -242,9 +242,8 @@ def _overhead(run: Measured, began: float, end: float) -> tuple[float, float, in
     rest can be wrong.
     """
     until = began + OVERHEAD_SHARE * (end - began)
-    began = min(
-        max(_first_calls(run, began).values(), default=began), until
-    )  # until all workers are up it is no overhead
+    up = max(_first_calls(run, began).values(), default=began)  # until all workers are, it is no overhead
+    began = min(up, until)
     called = np.array([attempt.called for attempt in run.attempts])
     ended = np.array([attempt.ended for attempt in run.attempts])
     answered = np.array([attempt.answered for attempt in run.attempts], dtype=bool)

@@ -100,11 +100,11 @@ def test_a_worker_that_is_up_later_is_no_overhead(imagine):
     """The second of two workers makes its first call half a second after the first one's."""
     run = imagine()
     late = run.phases.recovery_began + 0.8 + 0.5
-    halved = tuple(
-        dataclasses.replace(each, worker=2) if each.job % 2 and each.called >= late else each for each in run.attempts
+    attempts = tuple(
+        dataclasses.replace(each, worker=2) if each.job % 2 and each.called >= late else each
+        for each in run.attempts
+        if each.called < run.phases.recovery_began or each.ended >= late or each.job % 2 == 0
     )
-    idle = {each.job for each in run.attempts if each.job % 2 and run.phases.recovery_began <= each.called < late}
-    attempts = tuple(each for each in halved if each.job not in idle or each.called < run.phases.recovery_began)
     found = analyse(dataclasses.replace(run, attempts=attempts))
     assert found.rates.overhead_seconds == pytest.approx(0.004, rel=0.2)
 
