@@ -86,7 +86,7 @@ class Asked:
             sink_port=self.sink_port,
             host_metrics=self.host_metrics,
             durable=self.durable,
-            front=front_named(self.front),
+            front=front_named(self.front, self.sink_host),
         )
 
 

@@ -1,13 +1,17 @@
-"""Locust run by us: one process or several on this machine, headless or with its web page on the loopback interface."""
+"""Locust run by us: one process or several on this machine, headless or with its web page on the loopback interface; or a
+master of ours for workers that are started on other machines, when producers outgrow one.
+"""
 
 import asyncio
 import contextlib
 import json
 import os
+import re
+import shlex
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -16,10 +20,13 @@ import numpy as np
 from harness.contracts.problem import EnvironmentFailed
 from harness.load.producer import Orders
 from harness.load.producing import NOTHING, STOP_SECONDS, Produced, Report
+from harness.load.workers import JOIN_SECONDS
 from harness.processes.watchdog import Watchdog
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 HOST = "127.0.0.1"
+ORDERS_FILE = "locust-orders.json"
+WORKER = "python3 -m locust -f \"$(python3 -c 'import harness.load as l; print(l.__path__[0])')/locustfile.py\""
 GOODBYE_SECONDS = 10.0
 
 
@@ -28,8 +35,10 @@ class LocustProcess:
 
     lead_seconds = 8.0
 
-    def __init__(self, *, web: bool = False, processes: int = 1) -> None:
+    def __init__(self, *, web: bool = False, processes: int = 1, elsewhere: int = 0, host: str = HOST) -> None:
         self.report = NOTHING
+        self._elsewhere, self._host = elsewhere, host
+        self._joined = asyncio.Event()
         self.url: str | None = None
         self._web, self._processes = web, processes
         self._process: asyncio.subprocess.Process | None = None
@@ -39,30 +48,67 @@ class LocustProcess:
         self._said: dict[str, object] = {}
         self._saved = asyncio.Event()
 
+    async def prepare(
+        self, environment: Mapping[str, str], watchdog: Watchdog, log: Path, tell: Callable[[str], None]
+    ) -> None:
+        """With workers elsewhere: a master that waits until all have joined. Raises EnvironmentFailed."""
+        if not self._elsewhere:
+            return
+        port = _free_port(self._host)
+        options = f"--headless --only-summary --master --master-bind-host {self._host} --master-bind-port {port}"
+        await self._launch([*options.split(), "--expect-workers", str(self._elsewhere)], environment, watchdog, log)
+        tell(
+            f"waiting for {self._elsewhere} Locust workers; start each on its machine, where queueproof is installed, with"
+        )
+        # The password of whoever enqueues is the user's own: libpq takes it from PGPASSWORD or a password file.
+        url = _without_password(environment["DATABASE_URL"])
+        tell(f"  DATABASE_URL={shlex.quote(url)} {WORKER} --worker --master-host {self._host} --master-port {port}")
+        await self._all_joined()
+        tell("all Locust workers have joined")
+
+    async def _all_joined(self) -> None:
+        assert self._process is not None
+        ended = asyncio.create_task(self._process.wait())
+        joined = asyncio.create_task(self._joined.wait())
+        done, left = await asyncio.wait([ended, joined], timeout=JOIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        for task in left:
+            task.cancel()
+        if joined not in done:
+            why = "Locust's master ended" if ended in done else f"they did not within {JOIN_SECONDS:g} s"
+            raise EnvironmentFailed(
+                f"front: waited for {self._elsewhere} Locust workers to join, and {why}; see producer.log"
+            )
+
     async def start(self, orders: Orders, environment: Mapping[str, str], watchdog: Watchdog, log: Path) -> None:
         """Start it with its orders beside the log. Raises EnvironmentFailed when Locust cannot enqueue for this subject."""
         if orders.enqueue_sql is None:
             raise EnvironmentFailed(
                 "front: Locust enqueues by SQL, and this subject is enqueued by a command; use --front own"
             )
-        folder, self._watchdog, self._out = log.parent, watchdog, Path(orders.out)
-        self._status = folder / "locust-status.json"
-        self.tell(phase="warm-up")
-        (folder / "locust-orders.json").write_bytes(msgspec.json.encode(orders))
-        command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--loglevel", "WARNING"]
+        folder, self._out = log.parent, Path(orders.out)
+        part = folder / "locust-orders.part"
+        part.write_bytes(msgspec.json.encode(orders))
+        part.replace(folder / ORDERS_FILE)
+        if self._elsewhere:
+            return  # its master waits for this file
+        command = ["--headless", "--only-summary"]
         if self._web:
-            port = _free_port()
+            port = _free_port(HOST)
             self.url = f"http://{HOST}:{port}"
-            command += ["--autostart", "--web-host", HOST, "--web-port", str(port)]
-        else:
-            command += ["--headless", "--only-summary"]
+            command = ["--autostart", "--web-host", HOST, "--web-port", str(port)]
         if self._processes > 1:
             command += ["--processes", str(self._processes), "--master-bind-host", HOST]
-        told = {"QUEUEPROOF_ORDERS": str(folder / "locust-orders.json"), "QUEUEPROOF_STATUS": str(self._status)}
+        await self._launch(command, environment, watchdog, log)
+
+    async def _launch(self, options: list[str], environment: Mapping[str, str], watchdog: Watchdog, log: Path) -> None:
+        folder, self._watchdog = log.parent, watchdog
+        self._status = folder / "locust-status.json"
+        self.tell(phase="warm-up")
+        told = {"QUEUEPROOF_ORDERS": str(folder / ORDERS_FILE), "QUEUEPROOF_STATUS": str(self._status)}
         whole = {**environment, **told, **watchdog.mark}
         with log.open("ab") as errors:
             self._process = await asyncio.create_subprocess_exec(
-                *command,
+                *(sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--loglevel", "WARNING", *options),
                 cwd=folder,
                 env={name: value for name, value in whole.items() if not name.startswith("LOCUST_")},
                 stdin=asyncio.subprocess.DEVNULL,
@@ -125,11 +171,20 @@ class LocustProcess:
             with contextlib.suppress(msgspec.MsgspecError):
                 if b'"saved"' in line:
                     self._saved.set()
+                elif b'"joined"' in line:
+                    self._joined.set()
                 else:
                     self.report = msgspec.json.decode(line, type=Report)
 
 
-def _free_port() -> int:
+def _free_port(host: str) -> int:
     with contextlib.closing(socket.socket()) as probe:
-        probe.bind((HOST, 0))
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            raise EnvironmentFailed(f"sink-host: {host} is no address of this machine: {error.strerror}") from error
         return int(probe.getsockname()[1])
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"^(\w+://[^:/@]*):[^/]*@", r"\1@", url)

@@ -203,20 +203,32 @@ def _begin(environment: Any, **_: Any) -> None:
     kind = type(environment.runner).__name__
     if kind == "WorkerRunner" or ORDERS not in os.environ:
         return
-    orders = msgspec.json.decode(Path(os.environ[ORDERS]).read_bytes(), type=Orders)
-    dues = np.load(orders.dues)
-    began_wall = time.time() - (time.monotonic() - orders.began)
     if kind == "MasterRunner":
-        workers = list(environment.runner.clients)
-        for index, worker in enumerate(workers):
-            message = {
-                "orders": msgspec.json.encode(orders).decode(), "dues": dues.tolist(), "began_wall": began_wall, "index": index, "count": len(workers),
-            }  # fmt: skip
-            environment.runner.send_message("orders", message, client_id=worker)
-        gevent.spawn(_lead, environment, len(workers), orders.out)
-    else:
-        SCHEDULE.begin(orders, dues, began_wall, 0, 1)
-        gevent.spawn(_lead, environment, 0, orders.out)
+        gevent.spawn(_send_orders, environment)
+        return
+    orders, dues, began_wall = _orders()
+    SCHEDULE.begin(orders, dues, began_wall, 0, 1)
+    gevent.spawn(_lead, environment, 0, orders.out)
+
+
+def _send_orders(environment: Any) -> None:
+    """To the workers that have joined, a share for each; the parent may write its orders only when it knows that they have."""
+    workers = list(environment.runner.clients)
+    print(json.dumps({"joined": len(workers)}), flush=True)  # noqa: T201  this is how the parent hears of it
+    while not Path(os.environ[ORDERS]).exists():
+        gevent.sleep(0.05)
+    orders, dues, began_wall = _orders()
+    for index, worker in enumerate(workers):
+        message = {
+            "orders": msgspec.json.encode(orders).decode(), "dues": dues.tolist(), "began_wall": began_wall, "index": index, "count": len(workers),
+        }  # fmt: skip
+        environment.runner.send_message("orders", message, client_id=worker)
+    _lead(environment, len(workers), orders.out)
+
+
+def _orders() -> tuple[Orders, NDArray[Any], float]:
+    orders = msgspec.json.decode(Path(os.environ[ORDERS]).read_bytes(), type=Orders)
+    return orders, np.load(orders.dues), time.time() - (time.monotonic() - orders.began)
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator]

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -67,6 +67,11 @@ class Production(Protocol):
     def tell(self, **words: object) -> None:
         """How the run goes, for those who show it: phase, age_ms."""
 
+    async def prepare(
+        self, environment: Mapping[str, str], watchdog: Watchdog, log: Path, tell: Callable[[str], None]
+    ) -> None:
+        """Whatever takes an unknown time, before the schedule is fixed. Raises EnvironmentFailed."""
+
     async def start(self, orders: Orders, environment: Mapping[str, str], watchdog: Watchdog, log: Path) -> None:
         """Begin on schedule."""
 
@@ -88,6 +93,11 @@ class ProducerProcess:
         self._listener: asyncio.Task[None] | None = None
         self._watchdog: Watchdog | None = None
         self._out = Path()
+
+    async def prepare(
+        self, environment: Mapping[str, str], watchdog: Watchdog, log: Path, tell: Callable[[str], None]
+    ) -> None:
+        """It needs nobody else."""
 
     async def start(self, orders: Orders, environment: Mapping[str, str], watchdog: Watchdog, log: Path) -> None:
         """Start it; the first job is sent when it is due."""

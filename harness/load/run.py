@@ -50,6 +50,7 @@ STUCK_WATCH_SECONDS = 5.0
 EXTRA_SECONDS = 10.0
 END_SECONDS = 20.0
 GREETING_SECONDS = 1.0
+CALLS_PER_SLOT_TO_MISS = 5  # a worker with nothing among so many is not there
 
 
 @dataclass(frozen=True)
@@ -244,8 +245,8 @@ class _Run:
                 await self._wait_for_others()
             else:
                 await self.workers.start()
-            await self._start_producer()
             stack.push_async_callback(self.producer.kill)
+            await self._start_producer()
             await self._phases()
             produced = await self._stopped()
             ended, settings = await self._final()
@@ -274,11 +275,11 @@ class _Run:
     async def _start_producer(self) -> None:
         options = self.options
         np.save(options.folder / "dues.npy", self.trace.dues)
+        environment, log = self._producer_environment(), options.folder / "producer.log"
+        await self.producer.prepare(environment, self.watchdog, log, self.listener.doing)
         # The schedule begins once everything is up, however long that took.
         self.trace.began = time.monotonic() + self.producer.lead_seconds
-        await self.producer.start(
-            self._orders(), self._producer_environment(), self.watchdog, options.folder / "producer.log"
-        )
+        await self.producer.start(self._orders(), environment, self.watchdog, log)
         if (url := getattr(self.producer, "url", None)) is not None:
             self.listener.doing(f"Locust's page is at {url}")
 
@@ -328,7 +329,6 @@ class _Run:
         self.trace.greeting = f"join-{self.options.seed}-{secrets.token_hex(4)}-"
         sender = sender_for(self._orders(), self._producer_environment())
         sent, next_at, deadline = 0, 0.0, time.monotonic() + JOIN_SECONDS
-        shown: set[int] = set()
         try:
             while missing := self.joined.missing(self.trace.greeted):
                 now = time.monotonic()
@@ -337,9 +337,6 @@ class _Run:
                         f"workers: waited {JOIN_SECONDS:g} s for {self.plan.workers} of them; no call came from worker"
                         f" {', '.join(map(str, missing))}"
                     )
-                for n in set(self.trace.greeted) - shown:
-                    shown.add(n)
-                    self.listener.doing(f"worker {n} has joined")
                 # As many jobs as there are slots, so that nobody can take them all; more when those have been taken.
                 if now >= next_at and sum(self.trace.greeted.values()) >= sent:
                     keys = [f"{self.trace.greeting}{n}" for n in range(sent, sent + self.plan.slots)]
@@ -350,7 +347,7 @@ class _Run:
             raise EnvironmentFailed(f"workers: jobs to greet them with cannot be enqueued: {error}") from error
         finally:
             sender.close()
-        self.listener.doing("all workers have joined")
+        self.listener.doing(f"all {self.plan.workers} workers have joined")
 
     def _saw_others(self) -> None:
         row = self.samplers.rows[-1] if self.samplers.rows else {}
@@ -367,11 +364,10 @@ class _Run:
             self.joined.settle(int(row["worker_sessions"]))
 
     def _miss_the_silent(self) -> None:
-        """Who had slots to fill in the recovery and made no call."""
-        began = self.phases.recovery_began
-        waited = int(np.count_nonzero((self.trace.dues <= began) & (self.trace.first_starts() > began)))
-        if self.plan.external and waited >= 2 * self.plan.slots:
-            self.joined.judge_silence({each.worker for each in self.trace.attempts if each.called >= began})
+        """Who had a part in so many calls of the recovery and made none."""
+        callers = [each.worker for each in self.trace.attempts if each.called >= self.phases.recovery_began]
+        if self.plan.external and len(callers) >= CALLS_PER_SLOT_TO_MISS * self.plan.slots:
+            self.joined.judge_silence(set(callers))
 
     # -- phases
 

@@ -175,7 +175,7 @@ class Workers:
 class Joined:
     """Workers on other machines. Each has an address of its own at the sink: it is there once a call has come at it.
 
-    One that leaves is missed by its sessions, and in the end by its silence while every slot had work to do.
+    One that leaves is missed by its sessions, and in the end by its silence.
     """
 
     def __init__(self, wanted: int) -> None:
@@ -213,6 +213,6 @@ class Joined:
         return self.left[-1]
 
     def judge_silence(self, callers: Collection[int]) -> None:
-        """At the end: who has not called while every slot had work to do, although others have."""
+        """At the end: who has not called, although others have."""
         if callers:
             self.left += [f"worker {n} made no call after recovery began" for n in self.missing(callers)]

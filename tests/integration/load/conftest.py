@@ -29,13 +29,13 @@ def reference(tmp_path_factory):
 def play(tmp_path, reference):
     """Run a plan and judge it. ``watch`` is told of each line of progress."""
 
-    def run(folder=None, watch=None, said=None, options=None, **words):
+    def run(folder=None, watch=None, said=None, options=None, server="embedded", **words):
         plan = read_plan(**(SMALL | words))
         listener = Listener(said or (lambda _: None), watch or (lambda _: None))
         asked = LoadOptions(
             load_subject(folder or reference),
             plan,
-            parse_server("embedded"),
+            parse_server(server),
             tmp_path,
             7,
             durable=False,

@@ -1,12 +1,13 @@
-"""Locust's page in a real browser, Locust in several processes, and workers that are started elsewhere."""
+"""Locust's page in a real browser, Locust in several processes, and strangers at the sink."""
 
 import asyncio
 import os
 import re
-import shlex
 import shutil
 import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -69,42 +70,6 @@ def test_locust_in_two_processes_sends_every_job_once(play):
     assert len(loaded.run.ended) == produced.count
 
 
-def test_workers_elsewhere_are_waited_for_and_share_the_work(play, reference, tmp_path):
-    """Two workers started by hand with the printed commands, against a sink on another loopback address with a secret."""
-    started = []
-
-    def said(line):
-        if "DATABASE_URL=" in line:
-            words = shlex.split(line.strip())
-            variables = dict(word.split("=", 1) for word in words if "=" in word and not word.startswith("-"))
-            command = words[next(n for n, word in enumerate(words) if word == "python3") :]
-            python = shlex.split(os.environ.get("PYTHON", ""))[:1] or [shutil.which("python3") or "python3"]
-            log = (tmp_path / f"elsewhere-{len(started)}.log").open("wb")
-            environment = {**os.environ, **variables, "QUEUEPROOF_WORKER": f"far-{len(started)}"}
-            started.append(
-                subprocess.Popen(
-                    [*python, *command[1:]],
-                    cwd=reference,
-                    env=environment,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            )
-            log.close()
-
-    try:
-        loaded = play(said=said, workers="external:2", outage_of="sink", options={"sink_host": "127.0.0.2"})
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    assert len(started) == 2
-    assert {attempt.worker for attempt in loaded.run.attempts} == {1, 2}
-    assert part(loaded, "nothing_lost").verdict is Verdict.PASS
-    assert not loaded.run.left
-
-
 def test_a_call_without_the_secret_is_a_strangers(tmp_path):
     import aiohttp
 
@@ -125,3 +90,39 @@ def test_a_call_without_the_secret_is_a_strangers(tmp_path):
                 await sink.close()
 
     assert asyncio.run(call()) == (404, 200, 1)
+
+
+def test_locust_workers_on_other_machines_share_the_schedule(play, tmp_path):
+    """Two of them, started by hand with the printed command against a master on another loopback address."""
+    started = []
+
+    def said(line):
+        if "--master-host" not in line:
+            return
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        for number in range(2):
+            with (tmp_path / f"locust-worker-{number}.log").open("wb") as log:
+                started.append(
+                    subprocess.Popen(
+                        ["bash", "-c", f"export {line.strip().replace(' python3', '; exec python3', 1)}"],
+                        cwd=tmp_path,
+                        env={"PATH": path, "HOME": str(tmp_path)},
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                )
+
+    try:
+        loaded = play(said=said, options={"front": front_named("locust-master:2", "127.0.0.5")})
+        codes = [process.wait(20) for process in started]  # the master tells them to go
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    produced = loaded.run.produced
+    assert codes == [0, 0]
+    assert part(loaded, "nothing_lost").verdict is Verdict.PASS
+    assert produced.job.tolist() == list(range(produced.count))
+    assert len(loaded.run.ended) == produced.count
+    assert produced.lag_seconds(0.5) < 0.05

@@ -86,11 +86,18 @@ def test_the_database_is_stopped_and_nothing_is_lost(play):
 
 
 @pytest.mark.slow
-def test_the_sink_is_down_and_attempts_are_burnt(play):
+def test_the_sink_is_down_and_attempts_are_burnt(play, reference):
     loaded = play(outage_of="sink")
     assert parts(loaded)["nothing_lost"].verdict is Verdict.PASS
     assert parts(loaded)["drain_replayed"].verdict is Verdict.NOT_APPLICABLE
-    states = [job.state for job in loaded.run.ended]
+    run, states = loaded.run, [job.state for job in loaded.run.ended]
+    aside = sum(state in ("dead", "paused", "reconcile") for state in states)
+    if aside:  # given up without a call: no backlog, and told
+        assert 0 < len(run.given_up) <= aside
+        assert run.looks[-1].unstarted <= run.samples["table_due"].dropna().iloc[-1] + run.plan.slots
+        document = load_document(RunFacts("a test", "now", 1.0, 7), load_subject(reference), loaded)
+        assert any(f"{aside} of {len(states)} jobs were given up" in note for note in document.notes)
+        assert not document.load.bottleneck.startswith("the 6 slots")
     assert any(state != "done" for state in states) or max(job.attempts for job in loaded.run.ended) > 1
 
 
