@@ -12,6 +12,7 @@ import psycopg
 from harness.contracts.fault import Inapplicable, Landed, fault
 from harness.faults.target import Target, Victim, has_victim, shown
 from harness.postgres.account import server_account
+from harness.postgres.address import Address
 from harness.processes.worker import WorkerProcess
 
 PROGRAM = "pgbouncer"
@@ -30,7 +31,8 @@ async def pooler_in_transaction_mode(target: Target) -> AsyncIterator[Landed]:
     """A worker is restarted behind PgBouncer in transaction mode; healed by another restart.
 
     What lives in a session does not live there: LISTEN, session locks, SET, options given at start-up (a statement_timeout,
-    an isolation level), and, before PgBouncer 1.21, prepared statements.
+    an isolation level), and, before PgBouncer 1.21, prepared statements. Sessions change among the connections of one
+    worker; what goes wrong when two *workers* meet in one session is not shown, since each has a pooler of its own.
     """
     async with _behind(target, target.victim) as told:
         yield Landed(told, target.victim.number)
@@ -84,7 +86,11 @@ async def _behind(target: Target, victim: Victim) -> AsyncIterator[str]:
         config.unlink()  # it has been read, and may hold a password
         await victim.kill()
         await victim.start_with({"DATABASE_URL": address.url(), **address.env()})
-        yield f"worker {victim.number} is connected through port {port}, where {version} answers"
+        pids = await _backends_of_one_client(address)
+        yield (
+            f"worker {victim.number} is connected through port {port}, where {version} gave one client the backends"
+            f" {' and '.join(map(str, pids))}, one transaction after the other"
+        )
     finally:
         config.unlink(missing_ok=True)
         if victim.running:
@@ -92,6 +98,24 @@ async def _behind(target: Target, victim: Victim) -> AsyncIterator[str]:
         if pooler.running:
             await pooler.kill()
         await victim.start()
+
+
+async def _backends_of_one_client(address: Address) -> list[int]:
+    """Two backends that ran transactions in a row: the sessions are shared."""
+    async with await psycopg.AsyncConnection.connect(
+        address.dsn(), autocommit=True, connect_timeout=2, prepare_threshold=None
+    ) as connection:
+
+        async def pid() -> int:
+            row = await (await connection.execute("select pg_backend_pid()")).fetchone()
+            assert row is not None
+            return int(row[0])
+
+        async def two() -> list[int] | None:
+            pids = [await pid(), await pid()]
+            return pids if pids[0] != pids[1] else None
+
+        return await shown(two, within_seconds=READY_SECONDS, reason="the pooler to change the backend")
 
 
 def _program() -> str | None:
@@ -120,6 +144,8 @@ def _config(target: Target, victim: Victim, file: Path, port: int) -> Path:
         f"admin_users = {ADMIN}\n"
         "pool_mode = transaction\n"
         f"default_pool_size = {SERVER_CONNECTIONS}\n"
+        f"min_pool_size = {SERVER_CONNECTIONS}\n"
+        "server_round_robin = 1\n"  # else a worker alone on its pooler would mostly meet its own session again
         "ignore_startup_parameters = extra_float_digits, options, application_name, statement_timeout, lock_timeout\n",
         encoding="utf-8",
     )

@@ -70,6 +70,8 @@ def configuration(port: int) -> str:
         "auth_type = any\n"
         "pool_mode = transaction\n"
         f"default_pool_size = {SERVER_CONNECTIONS}\n"
+        f"min_pool_size = {SERVER_CONNECTIONS}\n"
+        "server_round_robin = 1\n"  # else a command alone on its pooler would mostly meet its own session again
         # By default 15: a server that was away for a moment would be away for a quarter of a minute.
         f"server_login_retry = {SERVER_RETRY_SECONDS}\n"
         "ignore_startup_parameters = extra_float_digits, options, statement_timeout, lock_timeout\n"
