@@ -2,15 +2,15 @@
 
 Rule: V10. Judged where a story gave the queue a stated time for it (a ``Waited`` entry for ``RECOVERY``): backlog and age of the
 oldest job must be back to what they were before the fault. Without a living worker nobody could, so that is inconclusive, as is a
-machine that stalled for long.
+machine that stalled for long, or a producer that brought no more jobs to tell by.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.events import Waited
-from harness.history.story import Seen, Story
+from harness.history.story import Job, Seen, Story
 
 NAME = "backlog_recovers"
 RECOVERY = "the backlog to be back to normal"
@@ -31,8 +31,18 @@ def backlog_recovers(story: Story) -> Iterator[Finding | Unknown]:
             yield Unknown("the backlog did not go, but no worker was left to work it off", (wait.n,))
         elif (stalled := _stalled_seconds(story, wait)) > wait.what.seconds * STALL_SHARE:
             yield Unknown(f"the backlog did not go, but the machine stalled for {stalled:.1f} s meanwhile", (wait.n,))
+        elif late := _late(story, wait):
+            yield _finding(story, wait, late)
         else:
-            yield _finding(story, wait)
+            yield Unknown("the backlog was not seen to stay down, but no job was without a result either", (wait.n,))
+
+
+def _late(story: Story, wait: Seen[Waited]) -> list[Job]:
+    """The jobs that were enqueued before the end of the wait and had no result by then."""
+    waiting = [job for job in story.jobs.values() if job.enqueued and job.enqueued[0].n < wait.n]
+    return [
+        job for job in waiting if not any(t.n < wait.n and t.change in {"complete", "fail"} for t in job.transitions)
+    ]
 
 
 def _stalled_seconds(story: Story, wait: Seen[Waited]) -> float:
@@ -41,23 +51,18 @@ def _stalled_seconds(story: Story, wait: Seen[Waited]) -> float:
     return sum(max(stall.loop_lag_ms, stall.select_one_ms) for stall in within) / 1000
 
 
-def _finding(story: Story, wait: Seen[Waited]) -> Finding:
+def _finding(story: Story, wait: Seen[Waited], late: Sequence[Job]) -> Finding:
     began = wait.t - wait.what.seconds * 1e9
     over = [healed for healed in story.healed if healed.t <= began]
     healed = over[-1] if over else None
     after = (
         f" the last fault ('{healed.what.fault}') healed at {story.clock(healed.n)} and" if healed is not None else ""
     )
-    waiting = [job for job in story.jobs.values() if job.enqueued and job.enqueued[0].n < wait.n]
-    late = [
-        job for job in waiting if not any(t.n < wait.n and t.change in {"complete", "fail"} for t in job.transitions)
-    ]
     sentence = (
         f"the backlog had to go, because{after} {wait.what.seconds:g} s were given with {wait.what.idle_workers} living"
         f" worker(s); however, {len(late)} job(s) had no result by {story.clock(wait.n)}"
     )
     witness = [healed.n] if healed is not None else []
-    oldest = min(late, key=lambda job: job.enqueued[0].n, default=None)
-    if oldest is not None:
-        witness.append(oldest.enqueued[0].n)
-    return Finding(NAME, sentence, (*sorted(witness), wait.n), oldest.key if oldest is not None else None)
+    oldest = min(late, key=lambda job: job.enqueued[0].n)
+    witness.append(oldest.enqueued[0].n)
+    return Finding(NAME, sentence, (*sorted(witness), wait.n), oldest.key)

@@ -87,7 +87,9 @@ class Inflow:
             try:
                 await self._lab.enqueue(1)
             except (psycopg.Error, SubjectFailed) as error:
-                if not _is_outage(error):
+                # A program that enqueues says that it failed, and not why; one that could do it before has met the fault.
+                by_program = self._lab.subject.enqueue_sql is None and bool(self.acknowledged)
+                if not by_program and not _is_outage(error):
                     raise
                 self.refused += 1
             await asyncio.sleep(max(0.0, self._every_seconds - (time.monotonic() - began)))

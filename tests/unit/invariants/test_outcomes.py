@@ -16,11 +16,13 @@ from harness.history.events import (
     OpenTransaction,
     Row,
     Stalled,
+    Waited,
 )
 from harness.history.made_up import EPOCH_US, SUBJECT, History
 from harness.history.story import Story
 from harness.invariants.asks_before_repeating import asks_before_repeating
 from harness.invariants.attempts_bounded import attempts_bounded
+from harness.invariants.backlog_recovers import RECOVERY, backlog_recovers
 from harness.invariants.claim_order import claim_order
 from harness.invariants.claims_are_started import claims_are_started
 from harness.invariants.claims_not_blocked import claims_not_blocked
@@ -656,3 +658,19 @@ def test_a_job_whose_first_turn_has_only_just_come_is_not_lost(ago_ms: int, expe
     h.say(msgspec.structs.replace(wait.what, seconds=10.0))
     h.end()
     assert kinds(no_lost_job, h) == expected
+
+
+@pytest.mark.parametrize(("came_since", "expected"), [(True, ["Finding"]), (False, ["Unknown"])])
+def test_a_queue_to_which_no_more_jobs_came_is_not_blamed_for_its_backlog(
+    came_since: bool, expected: list[str]
+) -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a")
+    h.run(1, "a")
+    h.say(FaultLanded("server restarted", "a new connection is refused"))
+    if came_since:
+        h.enqueue("b")
+    h.wait(9000)
+    h.say(Waited(RECOVERY, 9.0, 1, met=False))
+    assert kinds(backlog_recovers, h) == expected
