@@ -356,6 +356,7 @@ def _shown(loaded: Loaded) -> Shown:
     ]
     server = number(run.samples, "host_cpu_percent", 0.95, RECOVERY)
     cores = number(run.samples, "server_cores", 0.95, RECOVERY)
+    there = int(number(run.samples, "host_cores", 1.0) or run.cores)
     return Shown(
         # Completions are a capacity only when every slot had work.
         completion_low_per_second=found.rates.completion_low_per_second / scale
@@ -364,8 +365,8 @@ def _shown(loaded: Loaded) -> Shown:
         current_seconds=None if found.current_seconds is None else found.current_seconds * scale,
         steady_age_seconds=float(np.quantile(ages, 0.95)) * scale if ages else None,
         claim_p95_seconds=float(np.quantile(waits, 0.95)) * scale if len(waits) else None,
-        database_cores=cores if server is None else server / 100 * run.cores,
-        cores=run.cores,
+        database_cores=cores if server is None else server / 100 * there,
+        cores=there,
         flush_p95_ms=number(run.samples, "flush_ms", 0.95),
         fsync=run.server_settings.get("fsync", "on") == "on",
     )
@@ -394,6 +395,10 @@ def _bottleneck(loaded: Loaded, shown: Shown) -> str:
     if loaded.verdict is Verdict.INCONCLUSIVE:
         return ""  # a late producer or a machine that others used up looks like too few slots
     if shown.database_cores is not None and shown.cores and shown.database_cores > BUSY_CORES_SHARE * shown.cores:
+        if "host_cores" in run.samples:  # its node exporter tells of everything that runs there
+            return (
+                f"the database's host, where {shown.database_cores:.1f} of {shown.cores} cores were used while draining"
+            )
         return f"the database, which used {shown.database_cores:.1f} of {shown.cores} cores while draining"
     if (
         shown.fsync

@@ -11,6 +11,7 @@ import shlex
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -28,6 +29,7 @@ HOST = "127.0.0.1"
 ORDERS_FILE = "locust-orders.json"
 WORKER = "python3 -m locust -f \"$(python3 -c 'import harness.load as l; print(l.__path__[0])')/locustfile.py\""
 GOODBYE_SECONDS = 10.0
+STOP_AHEAD_SECONDS = 1.0
 
 
 class LocustProcess:
@@ -39,6 +41,7 @@ class LocustProcess:
         self.report = NOTHING
         self._elsewhere, self._host = elsewhere, host
         self._joined = asyncio.Event()
+        self._began = 0.0
         self.url: str | None = None
         self._web, self._processes = web, processes
         self._process: asyncio.subprocess.Process | None = None
@@ -85,7 +88,7 @@ class LocustProcess:
             raise EnvironmentFailed(
                 "front: Locust enqueues by SQL, and this subject is enqueued by a command; use --front own"
             )
-        folder, self._out = log.parent, Path(orders.out)
+        folder, self._out, self._began = log.parent, Path(orders.out), orders.began
         part = folder / "locust-orders.part"
         part.write_bytes(msgspec.json.encode(orders))
         part.replace(folder / ORDERS_FILE)
@@ -133,7 +136,8 @@ class LocustProcess:
 
     async def stop(self) -> Produced:
         """Send what is due by now, and nothing more."""
-        self.tell(stop_at=self.report.at)
+        # A moment ahead, so that every process hears of it before, and all stop at the same job.
+        self.tell(stop_at=time.monotonic() - self._began + STOP_AHEAD_SECONDS)
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await self._saved.wait()

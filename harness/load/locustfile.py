@@ -79,7 +79,7 @@ class Schedule:
             if self.stop_at is not None and self._dues[n] > self.stop_at:
                 return False
             gevent.sleep(min(left, LONGEST_SLEEP_SECONDS))
-        return True
+        return self.stop_at is None or bool(self._dues[n] <= self.stop_at)
 
     def key(self, n: int) -> str:
         assert self.orders is not None

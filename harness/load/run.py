@@ -23,7 +23,7 @@ from harness.load.outside import Outside
 from harness.load.plan import LoadPlan, Scaled
 from harness.load.producer import BySql, Orders, sender_for
 from harness.load.producing import Produced, ProducerProcess, Production
-from harness.load.samplers import Samplers
+from harness.load.samplers import HostMetrics, Samplers
 from harness.load.schedule import Times, due_times
 from harness.load.steadiness import Steadiness, judge_steadiness
 from harness.load.table import Ended, LoadTable
@@ -150,6 +150,9 @@ class Measured:
 
 async def run_load(options: LoadOptions, listener: Listener) -> Measured:
     """Run it. Raises a Problem when there is nothing to measure."""
+    if options.host_metrics is not None:
+        async with contextlib.aclosing(HostMetrics(options.host_metrics)) as host:
+            await host.check()
     async with AsyncExitStack() as stack:
         watchdog = stack.enter_context(Watchdog())
         listener.doing(f"starting PostgreSQL ({options.server.shown()})")

@@ -17,7 +17,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import psutil  # type: ignore[import-untyped]
 import psycopg
 
-from harness.contracts.problem import BadInput
+from harness.contracts.problem import BadInput, EnvironmentFailed
 from harness.load.table import Counts, LoadTable, statement
 from harness.load.trace import Look, Trace
 from harness.postgres.address import Address
@@ -77,7 +77,7 @@ class Samplers:
         if self._connection is not None:
             await self._connection.close()
         if self._host is not None:
-            await self._host.close()
+            await self._host.aclose()
 
     def frame(self) -> pd.DataFrame:
         """All samples as a table; counters of the server become rates per second beside them."""
@@ -234,6 +234,12 @@ class HostMetrics:
         self._session: aiohttp.ClientSession | None = None
         self._before: dict[str, float] = {}
 
+    async def check(self) -> None:
+        """Raises EnvironmentFailed unless a node exporter answers: a run without its figures would be run in vain."""
+        await self.sample()
+        if not self._before:
+            raise EnvironmentFailed(f"host-metrics: no node exporter answers at {self._url}")
+
     async def sample(self) -> dict[str, float]:
         """Percent of all its cores since the last sample; nothing when it does not answer."""
         if self._session is None:
@@ -247,8 +253,10 @@ class HostMetrics:
 
     def _read(self, text: str) -> dict[str, float]:
         now: dict[str, float] = {}
+        cores = 0
         for mode, value in _CPU.findall(text):
             now[mode] = now.get(mode, 0.0) + float(value)
+            cores += mode == "idle"  # a line for each
         before, self._before = self._before, now
         spent = sum(now.values()) - sum(before.values())
         if not before or spent <= 0:
@@ -257,9 +265,13 @@ class HostMetrics:
         def share(*modes: str) -> float:
             return round(100 * sum(now.get(mode, 0.0) - before.get(mode, 0.0) for mode in modes) / spent, 1)
 
-        return {"host_cpu_percent": round(100 - share("idle", "iowait"), 1), "host_disk_wait_percent": share("iowait")}
+        return {
+            "host_cores": cores,
+            "host_cpu_percent": round(100 - share("idle", "iowait"), 1),
+            "host_disk_wait_percent": share("iowait"),
+        }
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         if self._session is not None:
             await self._session.close()
 

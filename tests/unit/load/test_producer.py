@@ -10,7 +10,7 @@ import pytest
 
 from harness.load.producer import ByCommand, Orders, Producer
 from harness.load.producing import Produced
-from harness.load.samplers import HostMetrics, family
+from harness.load.samplers import family
 
 
 class Shelf:
@@ -92,19 +92,6 @@ def test_a_command_that_ends_without_a_word_is_trouble_not_success(tmp_path):
     sender._process.wait()
     sender._process.stdin.close()
     sender._process.stdout.close()
-
-
-def test_a_node_exporters_text_becomes_shares_of_its_cores():
-    def text(idle, user, iowait):
-        return "\n".join(
-            f'node_cpu_seconds_total{{cpu="{cpu}",mode="{mode}"}} {value}'
-            for cpu in (0, 1)
-            for mode, value in (("idle", idle), ("user", user), ("iowait", iowait))
-        )
-
-    metrics = HostMetrics("http://db-host:9100/metrics")
-    assert metrics._read(text(100, 10, 1)) == {}
-    assert metrics._read(text(105, 14, 2)) == {"host_cpu_percent": 40.0, "host_disk_wait_percent": 10.0}
 
 
 def test_a_family_is_a_process_and_its_children():
