@@ -8,6 +8,7 @@ from locust import LoadTestShape, User, constant, events, task  # noqa: I001  fi
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,10 @@ if getattr(waiting.wait, "__name__", "") == "wait_c":
 
 USERS = int(os.environ.get("QUEUEPROOF_LOCUST_USERS", "8"))
 ORDERS, STATUS = "QUEUEPROOF_ORDERS", "QUEUEPROOF_STATUS"
+NO_ORDERS = (
+    f"{ORDERS} is not set: there is no schedule to send. queueproof load --front locust (locust-web, locust-master:N) starts this"
+    " file with its orders; on other machines start it with --worker only\n"
+)
 TELL_SECONDS = 0.2
 LONGEST_SLEEP_SECONDS = 0.5
 
@@ -201,7 +206,12 @@ class Phases(LoadTestShape):
 @events.test_start.add_listener  # type: ignore[untyped-decorator]
 def _begin(environment: Any, **_: Any) -> None:
     kind = type(environment.runner).__name__
-    if kind == "WorkerRunner" or ORDERS not in os.environ:
+    if kind == "WorkerRunner":
+        return
+    if ORDERS not in os.environ:
+        sys.stderr.write(NO_ORDERS)
+        environment.process_exit_code = 2
+        environment.runner.quit()
         return
     if kind == "MasterRunner":
         gevent.spawn(_send_orders, environment)

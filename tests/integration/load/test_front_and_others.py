@@ -13,6 +13,7 @@ import pytest
 
 from harness.contracts.verdict import Verdict
 from harness.load.front import front_named
+from harness.load.locust_process import LOCUSTFILE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -90,6 +91,14 @@ def test_a_call_without_the_secret_is_a_strangers(tmp_path):
                 await sink.close()
 
     assert asyncio.run(call()) == (404, 200, 1)
+
+
+def test_locust_without_orders_says_so_and_ends(tmp_path):
+    command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless"]
+    environment = {name: value for name, value in os.environ.items() if name != "QUEUEPROOF_ORDERS"}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert b"QUEUEPROOF_ORDERS is not set: there is no schedule to send" in ended.stderr
 
 
 def test_locust_workers_on_other_machines_share_the_schedule(play, tmp_path):
