@@ -186,11 +186,11 @@ def as_csv(priced: Sequence[Priced], volume: Volume) -> bytes:
     """A row per price, for a spreadsheet: exact amounts, the currency in a column of its own."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["offer", "meets", "missed", "part", "item", "quantity", "price", "per", "a_month", "currency", "source", "date", "verified"])  # fmt: skip
+    writer.writerow(["offer", "meets", "missed", "not_shown", "part", "item", "quantity", "price", "per", "a_month", "currency", "source", "date", "verified"])  # fmt: skip
     for one in priced:
         for line in one.offer.lines:
             writer.writerow([
-                _cell(one.offer.name), "yes" if one.meets else "no", _cell("; ".join((*one.missed, *one.not_shown))), line.part,
+                _cell(one.offer.name), "yes" if one.meets else "no", _cell("; ".join(one.missed)), _cell("; ".join(one.not_shown)), line.part,
                 _cell(line.item), f"{line.quantity:f}", f"{line.price:f}", line.per,
                 f"{volume.monthly(line).quantize(CENT, ROUND_HALF_EVEN):f}", one.offer.currency, _cell(line.source),
                 line.date.isoformat(), "yes" if line.verified else "no",

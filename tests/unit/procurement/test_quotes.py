@@ -116,6 +116,13 @@ def test_the_csv_has_a_row_per_price_and_no_formula():
     assert (rows[0]["a_month"], rows[0]["currency"], rows[0]["verified"]) == ("10.10", "EUR", "yes")
 
 
+def test_the_csv_tells_what_was_missed_from_what_was_not_shown():
+    volume = Volume.of(12, 1, Decimal(2))
+    text = offer(more='[offer.measured]\n"completion rate" = 15')
+    (row, *_) = csv.DictReader(io.StringIO(as_csv(price(read_quotes(text, "q"), volume, THRESHOLDS), volume).decode()))
+    assert (row["meets"], row["missed"], row["not_shown"]) == ("no", "completion rate", "time until current again")
+
+
 def test_money_is_told_to_the_cent_with_its_currency():
     assert money(Decimal("1234.005"), "EUR") == "1,234.00 EUR"
     assert money(Decimal("0.015"), "CHF") == "0.02 CHF"
