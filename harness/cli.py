@@ -664,7 +664,7 @@ def size(
 def load(
     subject: SubjectArgument = None,
     *,
-    arrival: Annotated[str, _word("Jobs that arrive, such as 12/s.", "RATE")],
+    arrival: Annotated[str, _word("Jobs that arrive, such as 12/s; of a ramp its last rate.", "RATE")],
     service: Annotated[str, _word("How long a call takes on average, such as 0.8s.", "TIME")],
     slots: Annotated[str, _word("Jobs that may run at the same time.", "N")],
     outage: Annotated[str, _word("How long nothing works.", "TIME")],
@@ -691,7 +691,9 @@ def load(
     stuck_head: Annotated[str | None, _word("Make the first job failing or locked: must fail.", "HOW")] = None,
     worker_env: Annotated[list[str] | None, _word("NAME=VALUE for the workers; may be repeated.", "PAIR")] = None,
     sweep: Annotated[list[str] | None, _word("Compare settings: batch=1,5,10 or slots=8,16.", "NAME=…")] = None,
-    front: Annotated[str, _word("Who produces: own, locust, locust:PROCESSES, locust-web or locust-master:WORKERS.", "WHO")] = "own",
+    front: Annotated[
+        str, _word("Who produces: own, locust, locust:PROCESSES, locust-web or locust-master:WORKERS.", "WHO")
+    ] = "own",
     sink_host: Annotated[str, _word("Where the sink listens; loopback if not said.", "ADDRESS")] = "127.0.0.1",
     sink_port: Annotated[int, typer.Option(min=0, max=65535, help="The sink's port; 0: a free one.")] = 0,
     host_metrics: Annotated[str | None, _word("The database host's node exporter.", "URL")] = None,
