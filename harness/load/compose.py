@@ -24,6 +24,7 @@ from harness.document import (
     TermDoc,
 )
 from harness.load.analysis import Analysis, analyse, slots_were_full
+from harness.load.giving_up import judge_giving_up
 from harness.load.plan import LoadPlan
 from harness.load.promises import judge_promises
 from harness.load.run import OUTAGE, RECOVERY, STEADY, WARM_UP, Measured
@@ -66,7 +67,7 @@ class Loaded:
 def conclude_run(run: Measured) -> Loaded:
     """Analyse and judge."""
     found = analyse(run)
-    parts = (*judge(run, found), *judge_promises(run, found))
+    parts = (*judge(run, found), *judge_promises(run, found), *judge_giving_up(run))
     verdict, reason = conclude(parts)
     return Loaded(run, found, parts, verdict, reason)
 
