@@ -1,7 +1,8 @@
 """A lease is counted by the database's clock, so it ends one lease length after the grant by that clock, never elsewhere.
 
 Rule: brief to V7, Q10. The lease's end must lie after the transaction's start, and no later than the wall clock of the row's
-change plus the declared lease and a small tolerance for rounding. A lease from a worker's clock that is wrong falls outside.
+change plus the declared lease and a small tolerance for rounding; where the clock was set back in between, than that of the
+start plus as much. A lease from a worker's clock that is wrong falls outside.
 Judged for grants (a renewal may be a back-off) where the subject declares a lease and the clock "database".
 """
 
@@ -35,6 +36,15 @@ def lease_by_database_clock(story: Story) -> Iterator[Finding | Unknown]:
                 continue
             until = moved.new.lease_us
             if until is None or moved.transaction_us < until <= moved.wall_us + allowed_us:
+                continue
+            if moved.wall_us < moved.transaction_us < until:
+                # The clock was set back between the transaction's start and its change: its lease began by the older clock.
+                if until > moved.transaction_us + allowed_us:
+                    yield Unknown(
+                        f"the database's clock was set back inside the transaction that granted job {job.key!r}, so where"
+                        " its lease began cannot be told",
+                        (transition.n,),
+                    )
                 continue
             off = (until - moved.wall_us) / 1e6
             shown = f"{off:.3f} s after" if off >= 0 else f"{-off:.3f} s before"
