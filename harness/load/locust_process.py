@@ -146,9 +146,17 @@ class LocustProcess:
                 f"Locust did not finish within {STOP_SECONDS:g} s of being stopped; see producer.log"
             ) from None
         finally:
+            await self._leave()
             await self.kill()
         with np.load(self._out) as saved:
             return Produced(saved["job"].astype(np.int64), saved["due"], saved["sent"], saved["acknowledged"])
+
+    async def _leave(self) -> None:
+        """A master whose work is done takes leave of its workers, if it is let."""
+        if self._elsewhere and self._saved.is_set() and self._process is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    await self._process.wait()
 
     async def kill(self) -> None:
         """End it, with its processes."""

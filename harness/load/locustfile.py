@@ -234,6 +234,7 @@ def _send_orders(environment: Any) -> None:
         }  # fmt: skip
         environment.runner.send_message("orders", message, client_id=worker)
     _lead(environment, len(workers), orders.out)
+    environment.runner.quit()  # tells the workers to go
 
 
 def _orders() -> tuple[Orders, NDArray[Any], float]:
