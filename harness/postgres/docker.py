@@ -31,6 +31,8 @@ STOP_SECONDS = 15.0
 START_SECONDS = 60.0
 CLOCK_FOLDER = "/queueproof-clock"
 POLL_SECONDS = 0.05
+PORTS = range(20_000, 32_768)
+PORT_TRIES = 100
 
 Result = TypeVar("Result")
 
@@ -214,9 +216,13 @@ async def _in_thread(work: Callable[[], Result]) -> Result:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Not one from which the system serves outgoing connections: such a connection would take it while the server is down."""
+    for _ in range(PORT_TRIES):
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
+    raise EnvironmentFailed(f"no free port from {PORTS[0]} to {PORTS[-1]}: {PORT_TRIES} were tried; end some programs")
 
 
 def _last_line(error: BaseException) -> str:
