@@ -1,0 +1,1 @@
+"""The commands, one in each file. What they have in common: ``options``, ``accepted``, ``ending``."""
