@@ -33,7 +33,7 @@ class Replay:
     path: Path
     measured_seconds: float | None  # None: the run ended before its backlog was gone
     replayed_seconds: float | None
-    sampling_seconds: float  # what is not known: between two samples, and of the overhead that was measured
+    sampling_seconds: float  # how far apart the samples were from which the measured time was read
 
     @property
     def residual(self) -> float | None:

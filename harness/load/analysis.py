@@ -15,7 +15,7 @@ from harness.capacity.band import Band, drain_band
 from harness.capacity.drain import Drain, drain
 from harness.capacity.mix import Times as ServiceTimes
 from harness.capacity.mix import mix
-from harness.capacity.replay import Replay
+from harness.capacity.replay import TOLERANCE, Replay
 from harness.capacity.replay import Trace as ReplayTrace
 from harness.capacity.simulation import Attempt as ReplayAttempt
 from harness.capacity.simulation import Job, Limiter, Outage, Path, walk_attempts
@@ -130,6 +130,8 @@ def analyse(run: Measured) -> Analysis:
         # The backlog is known here, so only the luck after recovery is left in the band.
         band = drain_band(realised, Fraction(0), work_cv2=_exact(rates.service_cv2 if limited is None else 0.0))
     replayed = _replay(run, began, drained, rates)
+    if replayed is not None and _could_be_the_overhead(run, rates, replayed):
+        rates = replace(rates, overhead_attempts=0)
     start_up = None if first is None else first - recovery
     return Analysis(
         drained_seconds=drained_seconds,
@@ -208,6 +210,13 @@ def _rates(run: Measured, began: float, end: float, backlog: int) -> Rates:
     if _drain_error(run, rates) > MOST_DRAIN_ERROR:
         rates = replace(rates, overhead_attempts=0)  # so uncertain that it would explain any drain
     return rates
+
+
+def _could_be_the_overhead(run: Measured, rates: Rates, replayed: Replay) -> bool:
+    """Whether what the replay leaves over is no more than the overhead is known: that neither clears nor blames the system."""
+    if replayed.residual is None or replayed.explained is not False:
+        return False
+    return abs(replayed.residual) <= TOLERANCE + _drain_error(run, rates)
 
 
 def _drain_error(run: Measured, rates: Rates) -> float:
@@ -322,8 +331,7 @@ def _replay(run: Measured, began: float, drained: float | None, rates: Rates) ->
     measured = None if drained is None else drained - began
     again = _drained_at(np.array(path.dues), np.array(path.claims), began, math.inf, run.steady.usual)
     replayed = None if again is None else again - began
-    known = run.scaled.service_seconds + (replayed or 0.0) * min(_drain_error(run, rates), MOST_DRAIN_ERROR)
-    return Replay(path, measured, replayed, known)
+    return Replay(path, measured, replayed, run.scaled.service_seconds)
 
 
 def _first_attempts(path: Path) -> Path:
