@@ -33,6 +33,7 @@ CLOCK_FOLDER = "/queueproof-clock"
 POLL_SECONDS = 0.05
 PORTS = range(20_000, 32_768)
 PORT_TRIES = 100
+LOOPBACK = ("localhost", "127.0.0.1")
 
 Result = TypeVar("Result")
 
@@ -157,10 +158,17 @@ def _container(image: str, name: str, password: str, port: int) -> Any:
         container = Ours(image, username=OWNER, password=password, dbname="postgres", driver=None)
     except Exception as error:
         raise EnvironmentFailed(f"the Docker engine cannot be reached: {_last_line(error)}") from error
-    container.with_bind_ports(PORT, port)
+    ports: Any = container.ports  # an address may stand beside the port, which its type does not say
+    ports[PORT] = ("127.0.0.1", port) if _is_here(container) else port
     container.with_name(name)
     container.with_command(["-c", "fsync=off", "-c", "max_connections=200", "-c", "timezone=UTC"])
     return container
+
+
+def _is_here(container: Any) -> bool:
+    """Whether the engine publishes ports on this machine's own loopback; seen from inside a container it does not."""
+    client = container.get_docker_client()
+    return client.get_connection_mode().value == "docker_host" and client.host() in LOOPBACK
 
 
 def _removed(container: Any) -> None:

@@ -35,6 +35,13 @@ def containers() -> set[str]:
     return {name for name in listed.stdout.split() if name.startswith("queueproof-")}
 
 
+def published(names: set[str]) -> str:
+    """Where the container's port can be reached."""
+    (name,) = names
+    told = ["docker", "ps", "--filter", f"name={name}", "--format", "{{.Ports}}"]
+    return subprocess.run(told, capture_output=True, text=True, check=True).stdout
+
+
 def test_it_is_stopped_crashed_and_its_clock_moved_and_nothing_is_left(watchdog: Watchdog, tmp_path: Path) -> None:
     before = containers()
 
@@ -42,6 +49,8 @@ def test_it_is_stopped_crashed_and_its_clock_moved_and_nothing_is_left(watchdog:
         async with open_cluster(parse_server(f"docker:{IMAGE}"), watchdog, tmp_path, clock=True) as cluster:
             assert len(containers() - before) == 1
             port = cluster.address.port
+            if cluster.address.host in ("localhost", "127.0.0.1"):
+                assert f"127.0.0.1:{port}->" in published(containers() - before)
             for mode in ("fast", "immediate"):
                 await cluster.stop(mode)
                 with pytest.raises(psycopg.OperationalError):
