@@ -265,9 +265,10 @@ def _slope(found: Analysis) -> Part:
     slope = found.slope
     if slope is None:
         return _part("backlog_falls", Verdict.INCONCLUSIVE, "no worker made a call after recovery began")
+    moved = f"fell by {slope.per_second:.1f}" if slope.per_second >= 0 else f"grew by {-slope.per_second:.1f}"
     told = (
-        f"the backlog fell by {slope.per_second:.1f} jobs/s over {slope.over_seconds:.1f} s"
-        f" (95 %: {slope.low:.1f} to {slope.high:.1f}), with {found.rates.arrival_per_second:.1f}/s arriving"
+        f"the backlog {moved} jobs/s over {slope.over_seconds:.1f} s"
+        f" (95 %: falls by {slope.low:.1f} to {slope.high:.1f}), with {found.rates.arrival_per_second:.1f}/s arriving"
     )
     if slope.falls is None:
         return _part("backlog_falls", Verdict.INCONCLUSIVE, f"undecided: {told}")
@@ -322,7 +323,9 @@ def _replay(run: Measured, found: Analysis) -> Part:
         )
     if found.rates.overhead_attempts == 0 and run.plan.limit_per_second is None:
         return _part(
-            "drain_replayed", Verdict.INCONCLUSIVE, "too few calls to measure the overhead: a longer outage would tell"
+            "drain_replayed",
+            Verdict.INCONCLUSIVE,
+            "too few calls to know the overhead well enough: a longer outage would tell",
         )
     told = (
         f"measured {replay.measured_seconds:.2f} s, the same jobs replayed {replay.replayed_seconds:.2f} s"

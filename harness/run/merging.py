@@ -6,11 +6,10 @@ from pathlib import Path
 import msgspec
 
 from harness.contracts.problem import BadInput
-from harness.contracts.verdict import Verdict
 from harness.document import AdviceDoc, Document, LoadDoc
 from harness.run.compose import conclude
 from harness.run.keep import DOCUMENT, find_run
-from harness.run.records import LOAD_PLAY, records
+from harness.run.records import LOAD_PLAY, protocol_was_proven, records
 
 MACHINES = "more machines"
 
@@ -25,9 +24,8 @@ def read_document(run: Path) -> Document:
 
 
 def gate_passed(document: Document) -> bool:
-    """Whether protocol scenarios were played, and none of them failed or was unclear."""
-    plays = [play for play in document.plays if play.scenario != LOAD_PLAY]
-    return Verdict.worst(Verdict(play.verdict) for play in plays) is Verdict.PASS
+    """Whether protocol scenarios were played for each of the records, and none of them failed or was unclear."""
+    return protocol_was_proven([play for play in document.plays if play.scenario != LOAD_PLAY])
 
 
 def merged(documents: Sequence[Document]) -> Document:

@@ -58,6 +58,7 @@ _KINDS = (
 
 
 LOAD_PLAY = "load"
+PROTOCOL_RECORDS = tuple(kind.feeds for kind in _KINDS if kind.feeds is not None)
 _NOT_PROVEN_BY_LOAD = (
     "Nothing about the protocol: no fault was aimed at a claim, a commit or a token. Nothing about another job mix, number of "
     "slots, machine or disk than those stated here, nor about an outage that loses data."
@@ -73,6 +74,12 @@ def records(plays: Sequence[PlayDoc], load: LoadDoc | None = None) -> tuple[Reco
     if load is not None:
         found[-1] = _net_drain([play for play in plays if play.scenario == LOAD_PLAY], load)
     return tuple(found)
+
+
+def protocol_was_proven(plays: Sequence[PlayDoc]) -> bool:
+    """Whether every play held, and each record but the net drain has one: a part of a gate is no gate."""
+    fed = {play.record for play in plays}
+    return Verdict.worst(Verdict(play.verdict) for play in plays) is Verdict.PASS and fed.issuperset(PROTOCOL_RECORDS)
 
 
 def _net_drain(plays: Sequence[PlayDoc], load: LoadDoc) -> RecordDoc:

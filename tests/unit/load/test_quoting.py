@@ -8,7 +8,7 @@ from harness.document import PlayDoc
 from harness.load.compose import conclude_run, load_document
 from harness.load.quoting import quote
 from harness.run.compose import RunFacts
-from harness.run.records import records
+from harness.run.records import PROTOCOL_RECORDS, records
 from harness.run.subject_file import load_subject, reference_queue_folder
 
 PARTS = ("consumers", "database", "backup", "monitoring")
@@ -43,9 +43,13 @@ def quoted(tmp_path, load_run):
         (tmp_path / "quotes.toml").write_text("".join(offers))
         sized, gated = kept("load", load), None
         if gate is not None:
-            plays = (PlayDoc("two_sessions", "two sessions", gate, "it was so", ("V3",), record="skip"),)
+            plays = tuple(
+                PlayDoc(f"story_{record}", f"story of {record}", gate, "it was so", ("V3",), record=record)
+                for record in PROTOCOL_RECORDS
+            )
             gated = kept(
-                "gate", msgspec.structs.replace(load, plays=plays, load=None, records=records(plays), **of_gate)
+                "gate",
+                msgspec.structs.replace(load, **({"plays": plays, "load": None, "records": records(plays)} | of_gate)),
             )
         return quote(tmp_path / "quotes.toml", sized, gated)
 
@@ -68,6 +72,11 @@ def test_the_cheapest_that_meets_every_threshold_is_named_with_what_limits(quote
     assert rows["A"]["a month"] == "36.00 EUR"
     jobs = 12 * 730 * 3600
     assert rows["A"]["per million jobs"] == f"{36 / (jobs / 1e6):.2f} EUR"
+
+
+def test_a_part_of_a_gate_is_no_gate(quoted, load_run):
+    of_one = (PlayDoc("story", "story", "pass", "it was so", ("V3",), record="skip"),)
+    assert "there is no passing gate" in advice(quoted(offer("A", 9), plays=of_one))
 
 
 def test_there_is_a_cheapest_one_for_each_currency(quoted):
