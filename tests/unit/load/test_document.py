@@ -75,7 +75,7 @@ def test_a_gate_and_a_load_run_make_one_report(document):
     whole = merged([gate_of(document), document])
     assert [record.verdict for record in whole.records] == ["pass", "pass", "pass", "pass"]
     assert whole.load is not None
-    assert len(whole.plays) == 2
+    assert len(whole.plays) == 4
     assert whole.verdict == "pass"
 
 
