@@ -60,11 +60,16 @@ def told(invariant: str, kind: str) -> History:
     return history
 
 
-def taken_over(h: History) -> None:
-    """Worker 1 is granted job a, does not come back, and worker 2 takes it after the lease's end."""
-    h.start(1, 2)
+def granted(h: History, *, beside: int | None = None) -> None:
+    """Worker 1 is granted job a; another one may be there."""
+    h.start(1, *([beside] if beside is not None else []))
     h.enqueue("a")
     h.claim(1, "a")
+
+
+def taken_over(h: History) -> None:
+    """Worker 1 is granted job a, does not come back, and worker 2 takes it after the lease's end."""
+    granted(h, beside=2)
     h.wait(2500)
     h.claim(2, "a")
 
@@ -82,9 +87,7 @@ def _(h: History) -> None:
 
 @bad("calls_follow_grants")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(2, "a", 503)
     h.complete(1, "a")
 
@@ -100,9 +103,7 @@ def _(h: History) -> None:
 
 @bad("no_double_execution", "calls_follow_grants")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     h.call(1, "a")
     h.call(1, "a")
     h.complete(1, "a")
@@ -110,9 +111,7 @@ def _(h: History) -> None:
 
 @good("effect_once", guarantee="effectively-once")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(1, "a", None, outcome="effect")
     h.kill(1)
     h.wait(2500)
@@ -123,9 +122,7 @@ def _(h: History) -> None:
 
 @bad("effect_once", guarantee="effectively-once")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(1, "a", None, outcome="effect")
     h.kill(1)
     h.wait(2500)
@@ -178,9 +175,7 @@ def _(h: History) -> None:
 
 @bad("one_owner")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.wait(500)
     h.claim(2, "a")
     h.call(2, "a")
@@ -189,9 +184,7 @@ def _(h: History) -> None:
 
 @good("lease_by_database_clock")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     h.wait(900)
     h.renew(1, "a")
     h.call(1, "a")
@@ -242,9 +235,7 @@ def _(h: History) -> None:
 
 @bad("no_lost_job")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.kill(1)
     h.waited(6, met=False)
 
@@ -283,9 +274,7 @@ def _(h: History) -> None:
 
 @bad("no_phantom")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     h.call(1, "A ")
     h.complete(1, "a")
 
@@ -327,9 +316,7 @@ def _(h: History) -> None:
 
 @good("no_transaction_across_call")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     call = h.call(1, "a", answered=False)
     h.say(OpenTransaction(call, 1, 77, "a", on_row=False, older_than_call=True, at_end=False))
     h.say(OpenTransaction(call, 1, h.pid(1), "a", on_row=True, older_than_call=False, at_end=False))  # a heartbeat
@@ -339,9 +326,7 @@ def _(h: History) -> None:
 
 @bad("no_transaction_across_call")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     call = h.call(1, "a")
     h.say(OpenTransaction(call, 1, h.pid(1), "a", on_row=True, older_than_call=True, at_end=True))
     h.complete(1, "a")
@@ -357,9 +342,7 @@ def _(h: History) -> None:
 
 @bad("operation_key_stable")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     h.call(1, "a", 503, operation_key="a-1")
     h.call(1, "a", operation_key="a-2")
     h.complete(1, "a")
@@ -367,9 +350,7 @@ def _(h: History) -> None:
 
 @good("asks_before_repeating", recovery="ask")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(1, "a", None)
     h.kill(1)
     h.wait(2500)
@@ -381,9 +362,7 @@ def _(h: History) -> None:
 
 @bad("asks_before_repeating", recovery="ask")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(1, "a", None)
     h.kill(1)
     h.wait(2500)
@@ -395,9 +374,7 @@ def _(h: History) -> None:
 
 @good("stops_after_losing")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     h.wait(2500)
     h.refused(1, "a", "renew")  # over, yet nobody took it: nothing is lost
     h.call(1, "a")
@@ -406,9 +383,7 @@ def _(h: History) -> None:
 
 @bad("stops_after_losing")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     h.call(1, "a")
     h.move(0, "a", "release", Row("pending", token="1"))  # an operator moved it on
     h.refused(1, "a", "complete")
@@ -417,9 +392,7 @@ def _(h: History) -> None:
 
 @good("content_fails_once")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(1, "a", 422)
     h.kill(1)  # before it could record the answer
     h.wait(2500)
@@ -430,9 +403,7 @@ def _(h: History) -> None:
 
 @bad("content_fails_once")
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(1, "a", 422)
     h.fail(1, "a")
     h.claim(2, "a")
@@ -483,9 +454,7 @@ def _(h: History) -> None:
 
 @good("keeps_what_it_works_on", heartbeat_seconds=0.5)
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(1, "a", answered=False)
     h.wait(1500)
     h.renew(1, "a")
@@ -498,9 +467,7 @@ def _(h: History) -> None:
 
 @bad("keeps_what_it_works_on", heartbeat_seconds=0.5)
 def _(h: History) -> None:
-    h.start(1, 2)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h, beside=2)
     h.call(1, "a", answered=False)
     h.wait(2500)
     h.claim(2, "a")
@@ -575,9 +542,7 @@ def _(h: History) -> None:
 
 @bad("failures_are_real")
 def _(h: History) -> None:
-    h.start(1)
-    h.enqueue("a")
-    h.claim(1, "a")
+    granted(h)
     h.call(1, "a")
     h.fail(1, "a", "dead")
 
