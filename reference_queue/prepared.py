@@ -18,11 +18,15 @@ from psycopg.errors import error_from_result
 from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg.rows import DictRow
+from psycopg.types.string import TextLoader
 
 FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 ENDS_THE_SESSION = (b"FATAL", b"PANIC")
 # A pooler in transaction mode gave us a server connection that does not know our statement, or knows it already.
 POOLED = ("26000", "42P05")
+# A column's type was changed since the statement was prepared: the server refuses to run it under that name for ever.
+STALE_PLAN = "RevalidateCachedQuery"
+COPIES = (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH)
 PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|(%))")
 
 
@@ -30,17 +34,24 @@ class ConnectionLost(Exception):
     """The connection is gone, and with it the answer. The argument says what was seen."""
 
 
+class UnreadableAnswer(Exception):
+    """The statement was run and is committed, and Python has no value for what it returned."""
+
+
 class PreparedConnection:
     """Wraps a connection in autocommit mode, which nobody else uses from then on.
 
     Not for use by two tasks at once. A task that is cancelled inside ``run`` leaves it useless: close it.
+    Points in time come as text: Python has none for ``infinity``, or before year 1, and a claim's answer must not be lost for it.
     """
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection = connection
         self._pg = connection.pgconn
+        connection.adapters.register_loader("timestamptz", TextLoader)
         self._values = Transformer(connection)
         self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}
+        self._generation = 0
         self._prepares = True
         self._lost: str | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -55,20 +66,29 @@ class PreparedConnection:
         return self._lost is not None
 
     async def run(self, text: str, values: Mapping[str, Any]) -> list[DictRow]:
-        """Run a statement with ``%(name)s`` placeholders. Raises ConnectionLost, or the server's refusal as psycopg names it."""
+        """Run a statement with ``%(name)s`` placeholders.
+
+        Raises ConnectionLost, UnreadableAnswer, or the server's refusal as psycopg names it.
+        """
         query, names = _numbered(text)
         missing = [name for name in names if name not in values]
         if missing:
             raise psycopg.ProgrammingError(f"the statement asks for %({missing[0]})s, and there is no such value")
         parameters = self._values.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
-        try:
-            return await self._ask(text, query, parameters)
-        except psycopg.Error as error:
-            if error.sqlstate not in POOLED or not self._prepares:
-                raise
-            # Refused before it was run. Behind such a pooler nothing can stay prepared.
-            self._prepares = False
-            return await self._ask(text, query, parameters)
+        generation = self._generation
+        while True:
+            try:
+                return await self._ask(text, query, parameters)
+            except psycopg.Error as error:
+                stale = error.diag.source_function == STALE_PLAN
+                if not self._prepares or not (stale or error.sqlstate in POOLED):
+                    raise
+                # Refused before it was run.
+                if stale and generation == self._generation:
+                    self._generation += 1  # and with it all names
+                    self._names.clear()
+                else:
+                    self._prepares = False  # behind such a pooler nothing can stay prepared
 
     async def _ask(self, text: str, query: bytes, parameters: Sequence[Any]) -> list[DictRow]:
         types, formats = self._values.types or (), self._values.formats
@@ -77,7 +97,7 @@ class PreparedConnection:
             return self._rows(await self._results())
         name = self._names.get((text, types))
         if name is None:
-            name = _name(query, types)
+            name = _name(query, types, self._generation)
             self._send(self._pg.send_prepare, name, query, types)
             self._rows(await self._results())
             self._names[(text, types)] = name
@@ -108,6 +128,9 @@ class PreparedConnection:
             result = self._pg.get_result()
             if result is None:
                 return results
+            if result.status in COPIES:  # it would be the answer for ever
+                self._hang_up("COPY is not spoken here")
+                raise ConnectionLost("COPY is not spoken here")
             results.append(result)
 
     async def _flushed(self) -> None:
@@ -168,12 +191,16 @@ class PreparedConnection:
             return []
         self._values.set_pgresult(last)
         columns = [(last.fname(at) or b"").decode() for at in range(last.nfields)]
-        return self._values.load_rows(0, last.ntuples, lambda row: dict(zip(columns, row, strict=True)))
+        try:
+            return self._values.load_rows(0, last.ntuples, lambda row: dict(zip(columns, row, strict=True)))
+        except Exception as error:  # a loader may raise anything, and it must not be taken for a refusal
+            raise UnreadableAnswer(type(error).__name__) from error
 
 
-def _name(query: bytes, types: Sequence[int]) -> bytes:
+def _name(query: bytes, types: Sequence[int], generation: int) -> bytes:
     """Says what the statement is: behind a pooler, a name that counts would run what another session has prepared under it."""
-    return b"q" + hashlib.blake2b(repr((query, tuple(types))).encode(), digest_size=16).hexdigest().encode()
+    said = repr((query, tuple(types), generation)).encode()
+    return b"q" + hashlib.blake2b(said, digest_size=16).hexdigest().encode()
 
 
 @cache

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import DictRow
 from psycopg.types.numeric import Int8Dumper
 
-from reference_queue.prepared import ConnectionLost, PreparedConnection
+from reference_queue.prepared import ConnectionLost, PreparedConnection, UnreadableAnswer
 
 # The server forgets a peer that vanished, and we a server, after about ten seconds of silence.
 KEEPALIVES = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "connect_timeout": 10}
@@ -29,7 +29,7 @@ class Conflict(NothingHappened):
 
 
 class Unknown(Exception):
-    """The connection broke before the answer came. The statement may have been committed, or may yet be."""
+    """The answer did not come, or cannot be read. The statement may have been committed, or may yet be."""
 
 
 class Sessions:
@@ -55,6 +55,9 @@ class Sessions:
             except ConnectionLost as error:
                 await _close(connection)
                 raise Unknown(type(error.__cause__ or error).__name__) from error
+            except UnreadableAnswer as error:
+                self._idle.append(connection)
+                raise Unknown(f"an answer that cannot be read: {error}") from error
             except psycopg.Error as error:
                 self._idle.append(connection)
                 if error.sqlstate in CONFLICTS:
@@ -94,8 +97,11 @@ async def _close(connection: PreparedConnection) -> None:
 
 
 def parameters(name: str) -> dict[str, Any]:
-    """What each connection says of itself, and how it notices that the other side is gone."""
-    return {"application_name": f"reference-queue {name}"[:63], **KEEPALIVES}
+    """What each connection says of itself, and how it notices that the other side is gone.
+
+    Statements are sent as UTF-8, whatever the environment, the role or the database would have.
+    """
+    return {"application_name": f"reference-queue {name}"[:63], "client_encoding": "UTF8", **KEEPALIVES}
 
 
 def prepare(connection: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> None:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from reference_queue.prepared import ConnectionLost, PreparedConnection
-from reference_queue.sessions import prepare
+from reference_queue.sessions import Sessions, Unknown, prepare
 
 
 @asynccontextmanager
@@ -156,5 +156,60 @@ def test_a_cancelled_statement_leaves_no_reader_behind(queue) -> None:
             assert not asyncio.get_running_loop()._selector.get_map().keys() - {
                 asyncio.get_running_loop()._ssock.fileno()
             }
+
+    play(story)
+
+
+def test_a_changed_column_is_no_reason_to_fail_for_ever(queue) -> None:
+    async def story() -> None:
+        queue.run("create table changed (a int); insert into changed values (1)")
+        async with connected(queue.dsn) as connection:
+            for change, a in (("alter a type bigint", 1), ("add b int default 2", 1), ("alter a type text", "1")):
+                await connection.run("select * from changed", {})
+                queue.run(f"alter table changed {change}")
+                for _ in range(2):
+                    (row,) = await connection.run("select * from changed", {})
+                    assert row["a"] == a, change
+            told = await connection.run("select count(*) as n from pg_prepared_statements", {})
+            assert told[0]["n"] > 1, "it must go on preparing"
+
+    play(story)
+
+
+def test_what_python_has_no_value_for_is_neither_refused_nor_fatal(queue) -> None:
+    async def story() -> None:
+        sessions = Sessions(queue.dsn, "t", 1, deadline_seconds=5)
+        await sessions.run("set datestyle = 'SQL'", {})
+        moments = "select 'infinity'::timestamptz as late, '-infinity'::timestamptz as early, '4713-01-01 BC'::timestamptz as bc"
+        (row,) = await sessions.run(moments, {})
+        assert row["late"] == "infinity"
+        with pytest.raises(Unknown, match="ValueError"):
+            await sessions.run("select ('[' || repeat('9', 5000) || ']')::jsonb as many_digits", {})
+        assert await sessions.run("select 1 as one", {}) == [{"one": 1}]
+        await sessions.close()
+
+    play(story)
+
+
+def test_copy_ends_the_connection_and_not_the_worker(queue) -> None:
+    async def story() -> None:
+        for copy in ("copy (select 1) to stdout", "copy queue_job from stdin"):
+            async with connected(queue.dsn) as connection:
+                with pytest.raises(ConnectionLost, match="COPY"):
+                    await connection.run(copy, {})
+                assert connection.lost
+
+    play(story)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])
+def test_the_worker_speaks_utf8_whatever_its_environment_says(queue, encoding, monkeypatch) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", encoding)
+
+    async def story() -> None:
+        sessions = Sessions(queue.dsn, "t", 1, deadline_seconds=5)
+        (row,) = await sessions.run("select %(word)s::text as word, 'é' as e -- ключ", {"word": "ключ"})
+        assert row == {"word": "ключ", "e": "é"}
+        await sessions.close()
 
     play(story)
