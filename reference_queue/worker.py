@@ -236,6 +236,8 @@ async def check_schema(sessions: Sessions, statements: Statements) -> None:
         rows = await sessions.run(statements.text("read_schema"), {})
     except psycopg.errors.UndefinedTable:
         raise WrongSchema("there is no queue in this database: install its schema first") from None
+    except psycopg.Error as error:
+        raise WrongSchema(f"the queue's schema version cannot be read: {str(error).partition(chr(10))[0]}") from None
     found = rows[0]["version"] if rows else None
     if found != CURRENT:
         raise WrongSchema(

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -127,13 +128,15 @@ def test_a_worker_survives_the_loss_of_all_its_connections(
     assert process.poll() is None
 
 
-def test_a_wrong_setting_or_schema_is_refused_in_a_sentence(queue: Queue, workers: Workers) -> None:
+def test_a_wrong_setting_or_schema_is_refused_in_a_sentence(queue: Queue, workers: Workers, tmp_path: Path) -> None:
     assert workers.start("a", QUEUE_LEASE="").wait(10) == 2
     assert workers.start("b", QUEUE_LEASE="-3s", QUEUEPROOF_SLOTS="0", QUEUE_BATCH="101").wait(10) == 2
     queue.run("update queue_schema set version = 0")
     assert workers.start("c").wait(10) == 2
+    (tmp_path / "read_schema.sql").write_text("selec version")
+    assert workers.start("d", REFERENCE_QUEUE_SQL=str(tmp_path)).wait(10) == 2
     log = workers.log()
     assert "--lease is not given" in log
-    for flag in ("--lease is '-3s'", "--slots is '0'", "--batch is '101'", "schema has version 0"):
+    for flag in ("--lease is '-3s'", "--slots is '0'", "--batch is '101'", "schema has version 0", "syntax error"):
         assert flag in log
     assert "Traceback" not in log
