@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -56,6 +57,8 @@ for _name in COMMANDS:
 
 def main() -> NoReturn:
     """Maps every way out to an exit code."""
+    if sys.stdout is None:  # it was closed before we began
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  for as long as we live
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a sign is shown another
             stream.reconfigure(errors="backslashreplace")
@@ -79,7 +82,7 @@ def _main() -> int:
         return INTERRUPTED
     except typer.Exit as done:
         return done.exit_code
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # typer makes the one into the other, with the code of a broken queue
         return FAILED  # whoever read the result has gone; there is nobody to tell
     except Problem as problem:
         for line in str(problem).splitlines():
@@ -117,3 +120,7 @@ def _unexpected(error: Exception) -> int:
 
 def _usage(sentence: str, command: str) -> str:
     return f"{sentence.rstrip('.')}; see: {command} --help"
+
+
+if __name__ == "__main__":
+    main()

@@ -22,3 +22,7 @@ def _leave(_number: int, _frame: object) -> NoReturn:
         os.write(2, b"interrupted; nothing had been started\n")
     finally:
         os._exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()
