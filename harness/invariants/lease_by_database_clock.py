@@ -35,7 +35,9 @@ def lease_by_database_clock(story: Story) -> Iterator[Finding | Unknown]:
             if moved.worker == 0 or moved.new is None:
                 continue
             until = moved.new.lease_us
-            if until is None or moved.transaction_us < until <= moved.wall_us + allowed_us:
+            # Where the clock was set back in between, a lease from clock_timestamp() may end before the transaction's start.
+            began_us = min(moved.transaction_us, moved.wall_us)
+            if until is None or began_us < until <= moved.wall_us + allowed_us:
                 continue
             if moved.wall_us < moved.transaction_us < until:
                 # The clock was set back between the transaction's start and its change: its lease began by the older clock.

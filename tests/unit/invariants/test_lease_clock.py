@@ -41,6 +41,8 @@ def granted(set_back_ms: int, lease_from_start_ms: int) -> list[Finding | Unknow
         (0, 3000, [Finding]),
         (1000, 0, []),  # counted from the start, by the clock as it was then
         (1000, 3000, [Unknown]),
+        (3_600_000, -3_600_000, []),  # counted from the change, by the clock as it was set
+        (3_600_000, -1_800_000, [Finding]),  # by neither
     ],
 )
 def test_a_clock_set_back_in_between_blames_nobody(
