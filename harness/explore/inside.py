@@ -26,7 +26,7 @@ can_be_stepped = Need(
     lambda subject, _: (
         None
         if subject.poll_seconds is not None
-        else "subject.poll is not declared: how long an idle worker waits before it looks again is not known"
+        else "declare subject.poll to have this judged: how long an idle worker waits before it looks again"
     )
 )
 

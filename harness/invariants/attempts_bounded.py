@@ -15,7 +15,7 @@ NAME = "attempts_bounded"
 
 
 def _applies(story: Story) -> str | None:
-    return None if story.subject.max_attempts is not None else "the subject declares no max_attempts"
+    return None if story.subject.max_attempts is not None else "declare subject.max_attempts to have this judged"
 
 
 @invariant(serves=("Q12", "Q13"), broken_queue="crash_not_counted", applies=_applies)

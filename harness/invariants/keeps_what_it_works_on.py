@@ -19,7 +19,7 @@ LOOKED_SECONDS = 0.3
 
 
 def _applies(story: Story) -> str | None:
-    return None if story.subject.lease_seconds is not None else "the subject declares no lease"
+    return None if story.subject.lease_seconds is not None else "declare subject.lease to have this judged"
 
 
 @invariant(serves=("Q10", "Q19"), broken_queue="heartbeat_slower_than_the_lease", applies=_applies)

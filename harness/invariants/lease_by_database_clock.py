@@ -18,7 +18,7 @@ TOLERANCE_SECONDS = 0.25
 
 def _applies(story: Story) -> str | None:
     if not story.subject.has_lease or story.subject.lease_seconds is None:
-        return "the subject shows no lease"
+        return "declare subject.lease and subject.jobs.lease_until to have this judged"
     if story.subject.clock != "database":
         return f"the subject says that its leases go by the clock of the {story.subject.clock}"
     return None

@@ -14,7 +14,11 @@ NAME = "token_fences"
 
 
 def _applies(story: Story) -> str | None:
-    return None if story.subject.has_token else "the subject has no token"
+    return (
+        None
+        if story.subject.has_token
+        else "the subject has no token; if it has one, declare subject.jobs.token to have this judged"
+    )
 
 
 @invariant(serves=("Q1", "Q9", "Q10"), broken_queue="token_kept_on_takeover", applies=_applies)

@@ -18,7 +18,16 @@ def _takes_over(subject: Subject, learned: frozenset[str]) -> str | None:
 
 
 def _lease(subject: Subject, learned: frozenset[str]) -> str | None:
-    return None if subject.lease_seconds is not None else "it declares no lease"
+    return None if subject.lease_seconds is not None else "declare subject.lease to have this judged"
+
+
+def _takes_its_lease(subject: Subject, learned: frozenset[str]) -> str | None:
+    if any("{lease}" in text for text in (*subject.worker_command, *subject.worker_env.values())):
+        return None
+    return (
+        "its worker is not told how long a lease is, so none of minutes can be tried;"
+        ' say so under subject.worker.env, such as LEASE = "{lease}"'
+    )
 
 
 def _renews(subject: Subject, learned: frozenset[str]) -> str | None:
@@ -38,7 +47,7 @@ def _failures(subject: Subject, learned: frozenset[str]) -> str | None:
 
 
 def _attempts_bound(subject: Subject, learned: frozenset[str]) -> str | None:
-    return None if subject.max_attempts is not None else "it declares no max_attempts"
+    return None if subject.max_attempts is not None else "declare subject.max_attempts to have this judged"
 
 
 def _clock(subject: Subject, learned: frozenset[str]) -> str | None:
@@ -51,9 +60,9 @@ def _movable(subject: Subject, learned: frozenset[str]) -> str | None:
 
 def _groups(subject: Subject, learned: frozenset[str]) -> str | None:
     if subject.jobs.group is None:
-        return "its mapping names no group"
+        return "declare subject.jobs.group to have this judged, if it runs the jobs of a group one at a time"
     if subject.enqueue_sql is None or "%(group)s" not in subject.enqueue_sql:
-        return "its enqueue takes no group"
+        return "use %(group)s in subject.enqueue.sql to have this judged"
     return None
 
 
@@ -71,15 +80,16 @@ def _keeps_finished(subject: Subject, learned: frozenset[str]) -> str | None:
 
 def _priorities(subject: Subject, learned: frozenset[str]) -> str | None:
     if subject.order != "priority":
-        return "it promises no order by priority"
+        return 'it promises no order by priority; declare subject.order = "priority" to have this judged'
     if subject.enqueue_sql is None or "%(priority)s" not in subject.enqueue_sql:
-        return "its enqueue takes no priority"
+        return "use %(priority)s in subject.enqueue.sql to have this judged"
     return None
 
 
 GRANTS = Need(_grants)
 TAKES_OVER = Need(_takes_over)
 LEASE = Need(_lease)
+TAKES_ITS_LEASE = Need(_takes_its_lease)
 RENEWS = Need(_renews)
 WRITES_RESULTS = Need(_results)
 WRITES_FAILURES = Need(_failures)

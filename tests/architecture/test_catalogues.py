@@ -10,7 +10,9 @@ import typer
 
 from harness.cli import app
 from harness.contracts.scenario import HEADINGS
+from harness.contracts.subject import State
 from harness.invariants import discover as discover_invariants
+from harness.run.subject_file import load_subject
 from scenarios import discover as discover_scenarios
 from scenarios.__main__ import CATALOGUE, catalogue
 
@@ -85,3 +87,15 @@ def test_a_file_that_the_readme_names_exists() -> None:
     named = re.findall(r"\]\(([^)#:]+)\)", README) + re.findall(r"`((?:harness|tests|reference_queue)/[^`*]*)`", README)
     assert named
     assert [name for name in named if not (ROOT / name.split()[0]).exists()] == []
+
+
+def test_the_subject_of_the_readme_is_one_that_can_be_loaded(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "subject.toml").write_text(example, encoding="utf-8")
+    for name in ("schema.sql", "worker.py"):
+        (tmp_path / name).write_text("-- or any", encoding="utf-8")
+    subject = load_subject(tmp_path)
+    assert None not in (subject.lease_seconds, subject.heartbeat_seconds, subject.poll_seconds, subject.max_attempts)
+    assert {"LEASE", "POLL"} <= set(subject.worker_env)
+    (states,) = re.findall(r"must yield (.*)\n", example)
+    assert set(re.findall(r"[a-z]+", states)) - {"or"} == set(State) - {State.DELETED}

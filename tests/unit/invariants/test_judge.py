@@ -156,7 +156,8 @@ def test_a_story_about_what_the_subject_lacks_is_not_applicable() -> None:
     h.run(1, "a")
     h.end()
     judged = told(h)
-    assert (judged.verdict, judged.reason) == (Verdict.NOT_APPLICABLE, "the subject has no token")
+    assert judged.verdict is Verdict.NOT_APPLICABLE
+    assert judged.reason == "the subject has no token; if it has one, declare subject.jobs.token to have this judged"
 
 
 def test_a_pass_says_how_much_applied() -> None:
