@@ -67,8 +67,8 @@ def _strangers(scenario: str, invariant: str) -> list[str]:
     ]
 
 
-def near(name: str, names: Iterable[str]) -> str:
+def near(name: str, names: Iterable[str], see: str = "queueproof list") -> str:
     import difflib
 
     near = difflib.get_close_matches(name, names, n=3)
-    return f"; did you mean {', '.join(near)}?" if near else "; see: queueproof list"
+    return f"; did you mean {', '.join(near)}?" if near else f"; see: {see}"

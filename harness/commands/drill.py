@@ -1,11 +1,12 @@
 """Drills: faults injected into a working queue."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness.commands.accepted import known_from, known_of
+from harness.commands.accepted import known_from, known_of, near
 from harness.commands.ending import HELD, run_to_the_end, say, terminal_width, typed
 from harness.commands.faces import keep_and_show
 from harness.commands.options import AllowExisting, Json, Pg, Runs, Seed, Server, subject_at
@@ -41,11 +42,15 @@ def command(
     from harness.faults import discover as discover_faults
     from harness.postgres.options import parse_server
     from harness.run import keep as kept
-    from harness.run.drill import DrillOptions, Listener, names_and_subject, run_drills
+    from harness.run.drill import DrillOptions, Listener, run_drills
     from reports import as_text
 
-    names, subject = names_and_subject(words or [])
+    names, subject = _names_and_subject(words or [], [*discover_faults()])
     if not names and not every and random is None:
+        if subject is not None:
+            raise BadInput(
+                f"NAME: {str(subject)!r} is a subject; name at least one fault before it; see: queueproof drill"
+            )
         for name, told in discover_faults().items():
             print(f"  {name:42} {told.docstring.splitlines()[0]}")
         return HELD
@@ -79,3 +84,19 @@ def command(
     )
     document = run_to_the_end(run_drills(options, listener))
     return keep_and_show(document, options.folder, as_json=as_json)
+
+
+def _names_and_subject(words: Sequence[str], faults: Sequence[str]) -> tuple[tuple[str, ...], Path | None]:
+    """Names of faults, and at the end, perhaps, a subject. Raises BadInput with each word that is neither."""
+    last = Path(words[-1]) if words and words[-1] not in faults and Path(words[-1]).exists() else None
+    names = tuple(words[:-1] if last is not None else words)
+    mistakes = [
+        f"NAME {word!r}: no fault; a subject stands last, and there is one only"
+        if Path(word).exists()
+        else f"NAME {word!r}: neither a fault nor a subject{near(word, faults, 'queueproof drill')}"
+        for word in names
+        if word not in faults
+    ]
+    if mistakes:
+        raise BadInput(*mistakes)
+    return names, last

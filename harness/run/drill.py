@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.contracts.fault import Inapplicable
-from harness.contracts.problem import BadInput
 from harness.contracts.scenario import Scenario
 from harness.contracts.subject import Subject
 from harness.contracts.verdict import Verdict
@@ -77,18 +76,6 @@ class Listener:
     doing: Callable[[str], None]
     moment: Callable[[str], None]
     played: Callable[[PlayDoc], None]
-
-
-def names_and_subject(words: Sequence[str]) -> tuple[tuple[str, ...], Path | None]:
-    """What stands behind ``drill``: names of faults, and at the end, perhaps, a subject. Raises BadInput for strangers."""
-    faults = discover()
-    names = tuple(word for word in words if word in faults)
-    others = [word for word in words if word not in faults]
-    if len(others) == 1 and words[-1] == others[0] and Path(others[0]).exists():
-        return names, Path(others[0])
-    if others:
-        raise BadInput(*(f"NAME {word!r}: neither a fault nor a subject; see: queueproof drill" for word in others))
-    return names, None
 
 
 async def run_drills(options: DrillOptions, listener: Listener) -> Document:
@@ -227,7 +214,9 @@ class _Drill:
         async with AsyncExitStack() as stack:
             for step in self._plan.steps:
                 await asyncio.sleep(step.after_seconds)
-                first = lab.workers[step.victim]
+                # A fault before it may have killed the one that was meant: the next that lives stands in for it.
+                in_turn = [*lab.workers[step.victim :], *lab.workers[: step.victim]]
+                first = next((worker for worker in in_turn if worker.running), in_turn[0])
                 others = [worker for worker in lab.workers if worker is not first]
                 narrator.say(f"injecting {step.fault.name}")
                 await stack.enter_async_context(lab.injured(step.fault, first, *others))

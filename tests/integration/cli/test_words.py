@@ -49,6 +49,13 @@ def test_the_version_is_all_that_is_said(queueproof: CommandLine) -> None:
         (["report", ".", "--as", "pdf"], "'pdf'"),
         (["explain", "on_owner"], "did you mean one_owner"),
         (["init", "x", "--kind", "perl"], "'perl'"),
+        (
+            ["drill", "worker_pause", "/"],
+            "NAME 'worker_pause': neither a fault nor a subject; did you mean worker_paused",
+        ),
+        (["drill", "/"], "NAME: '/' is a subject; name at least one fault"),
+        (["drill", "/", "worker_paused"], "NAME '/': no fault; a subject stands last"),
+        (["drill", "worker_paused", "/nonexistent"], "NAME '/nonexistent': neither a fault nor a subject"),
         (["bench", "nope"], "'nope'"),
         (["size", "--arrival", "x", "--service", "y"], "arrival"),
         (["doctor", "--clean", "nope"], "--clean nope"),
