@@ -2,20 +2,20 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import late_result_refused_or_abstained, paused_past_lease, taken_over
+from harness.history.facts import late_result_refused_or_abstained, leased_as_declared, paused_past_lease, taken_over
 from harness.invariants.effect_once import effect_once
 from harness.invariants.finished_stays_finished import finished_stays_finished
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.no_stale_write import no_stale_write
 from harness.lab.lab import Lab
-from harness.lab.needs import GRANTS, LEASE, TAKES_OVER
+from harness.lab.needs import GRANTS, LEASE, TAKES_ITS_LEASE, TAKES_OVER
 
 
 @scenario(
     serves=["V5", "V7", "Q9", "Q10"],
     must_hold=[no_stale_write, effect_once, finished_stays_finished, no_lost_job],
-    must_happen=[paused_past_lease, taken_over, late_result_refused_or_abstained],
-    needs=[GRANTS, LEASE, TAKES_OVER],
+    must_happen=[leased_as_declared, paused_past_lease, taken_over, late_result_refused_or_abstained],
+    needs=[GRANTS, LEASE, TAKES_ITS_LEASE, TAKES_OVER],
     hurts="clock",
     lease_seconds=120,
     record="stale-token",

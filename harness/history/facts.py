@@ -34,6 +34,7 @@ _STANDS = {
     Point.RESULT_LOST: "before it heard that its result was committed",
     Point.RENEWING: "with its heartbeat on the wire",
 }
+NEARLY = 0.8  # of a declared lease: a queue may set aside some of it for itself
 _RESULTS = frozenset({"complete", "fail", "release", "renew"})
 _CLASSES = {"2xx": "done", "4xx": "a content failure", "5xx": "a system failure", "nothing": "a broken connection"}
 
@@ -104,6 +105,21 @@ def _pauses(story: Story, worker: int) -> Iterator[tuple[int, int | None]]:
 
 
 paused_past_lease: StoryFact = Fact("paused past its lease", _paused_past_lease)
+
+
+def _leased_as_declared(story: Story) -> tuple[int, ...]:
+    """A grant with a lease as long as the play's, or nearly so: the worker heeds what it is told."""
+    for job in story.jobs.values():
+        for grant in job.grants:
+            row = grant.moved.new
+            if row is None or row.lease_us is None or story.subject.lease_seconds is None:
+                continue
+            if row.lease_us - grant.moved.transaction_us >= story.subject.lease_seconds * 1e6 * NEARLY:
+                return (grant.n,)
+    return ()
+
+
+leased_as_declared: StoryFact = Fact("granted for as long as the lease is declared to be", _leased_as_declared)
 
 
 def _resumed(story: Story) -> tuple[int, ...]:
@@ -671,6 +687,7 @@ def _fixed() -> dict[str, StoryFact]:
     facts = [
         taken_over,
         taken_over_by_another,
+        leased_as_declared,
         paused_past_lease,
         resumed,
         network_cut_past_lease,

@@ -34,7 +34,18 @@ class _Waiting(NamedTuple):
 
 
 def _applies(story: Story) -> str | None:
-    return "the subject promises no order" if story.subject.order == "none" else None
+    if story.subject.order == "none":
+        return "the subject promises no order"
+    if story.subject.order == "per-key":
+        grouped = any(job.enqueued and job.enqueued[0].what.group is not None for job in story.jobs.values())
+        return None if grouped else "no job had a group"
+    rows = (transition.moved.new for job in story.jobs.values() for transition in job.transitions)
+    shown = any(row is not None and row.run_at_us is not None for row in rows)
+    return None if shown or _priorities_named(story) else "neither a run_at nor a priority of any job was to be seen"
+
+
+def _priorities_named(story: Story) -> bool:
+    return any(job.enqueued[0].what.priority is not None for job in story.jobs.values() if job.enqueued)
 
 
 @invariant(serves=("Q4", "Q15", "Q18", "V2"), broken_queue="newest_first", applies=_applies)
@@ -48,8 +59,7 @@ def claim_order(story: Story) -> Iterator[Finding | Unknown]:
 
 def _ranked(story: Story) -> Iterator[Finding]:
     # Where nobody names a priority all have the same; beside ones that are named, an unnamed one's place is not known.
-    named = any(job.enqueued[0].what.priority is not None for job in story.jobs.values() if job.enqueued)
-    priority = story.subject.order == "priority" and named
+    priority = story.subject.order == "priority" and _priorities_named(story)
     waiting: list[_Waiting] = []
     claims: list[tuple[int, Rank, Job, Transition]] = []
     for job in story.jobs.values():

@@ -419,6 +419,11 @@ class _Reader:
         get = self._whole.get
         if get("jobs", "token_order") == "increasing" and get("jobs", "token") is None:
             yield "subject.jobs.token_order: promises an order, but subject.jobs.token is not given"
+        if get("order") == "run_at" and get("jobs", "run_at") is None:
+            yield (
+                "subject.order: 'run_at' promises an order that nobody can see, since subject.jobs.run_at is not given;"
+                ' give it, such as run_at = "run_at", or say order = "none"'
+            )
         if get("sql", "renew") is not None and get("heartbeat") is None:
             yield "subject.heartbeat: missing; how often our worker runs subject.sql.renew"
         if get("heartbeat") is not None and get("lease") is None:

@@ -127,6 +127,7 @@ ONE_MISTAKE = {
     "no value": ("max_attempts = 3", "", "subject.worker.env.X: {max_attempts} has no value"),
     "no lease": ('lease = "2s"', "", "subject.lease: missing; a heartbeat renews a lease"),
     "no token": ('token = "version"', "", "subject.jobs.token_order: promises an order, but subject.jobs.token is not given"),
+    "no order": ('lease = "2s"', 'lease = "2s"\norder = "run_at"', "subject.order: 'run_at' promises an order that nobody can see"),
     "no worker": ('command = ["{python}", "worker.py"]', "", "subject.worker.command: missing; such as"),
     "install": ('["schema.sql"]', '["create table x ()"]', "subject.install.sql: 'create table x ()' is not the name of a .sql file"),
     "deleted": ('deleted = "done"', 'deleted = "finished"', "subject.jobs.deleted: 'finished' is not one of pending, "),

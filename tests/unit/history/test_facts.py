@@ -57,6 +57,12 @@ def paused(h: History) -> None:
     h.signal(1, "SIGCONT")
 
 
+def leased_for_less(h: History) -> None:
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a", lease_ms=500)
+
+
 def refused_late(h: History) -> None:
     paused(h)
     h.refused(1, "a", "complete")
@@ -219,6 +225,7 @@ SEEN: list[tuple[StoryFact, Teller, Teller]] = [
     (facts.taken_over, taken_over, calm),
     (facts.taken_over, restarted, calm),
     (facts.taken_over_by_another, taken_over, restarted),
+    (facts.leased_as_declared, paused, leased_for_less),
     (facts.paused_past_lease, paused, taken_over),
     (facts.resumed, paused, taken_over),
     (facts.network_cut_past_lease, cut, taken_over),

@@ -139,6 +139,15 @@ def ordered(order: str) -> History:
     return h
 
 
+@pytest.mark.parametrize("order", ["run_at", "priority", "per-key"])
+def test_an_order_that_nobody_can_see_is_not_judged_as_kept(order: str) -> None:
+    h = ordered(order)
+    h.enqueue("first")
+    h.enqueue("second")
+    h.run(1, "second", "first")
+    assert claim_order.applies(Story.of(h.entries)) is not None
+
+
 def test_a_job_that_was_being_claimed_was_not_passed_over() -> None:
     h = ordered("run_at")
     h.enqueue("first", run_at_us=EPOCH_US)
