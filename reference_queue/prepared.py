@@ -119,7 +119,7 @@ class PreparedConnection:
             raise ConnectionLost(str(error)) from error
 
     async def _results(self) -> list[PGresult]:
-        """Everything up to the server's being ready again: an answer that is cut off before that is none."""
+        """Everything up to the server's being ready again, or to its farewell: an answer that is cut off before that is none."""
         await self._flushed()
         results: list[PGresult] = []
         while True:
@@ -132,6 +132,8 @@ class PreparedConnection:
                 self._hang_up("COPY is not spoken here")
                 raise ConnectionLost("COPY is not spoken here")
             results.append(result)
+            if _ends_the_session(result):  # nothing else will come
+                return results
 
     async def _flushed(self) -> None:
         """Large values do not fit into the socket at once."""
@@ -179,10 +181,7 @@ class PreparedConnection:
         for result in results:
             if result.status in FAILED:
                 error = error_from_result(result, self._connection.info.encoding)
-                if (
-                    error.sqlstate is None
-                    or result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) in ENDS_THE_SESSION
-                ):
+                if error.sqlstate is None or _ends_the_session(result):
                     self._hang_up(type(error).__name__)
                     raise ConnectionLost(type(error).__name__) from error
                 raise error
@@ -195,6 +194,10 @@ class PreparedConnection:
             return self._values.load_rows(0, last.ntuples, lambda row: dict(zip(columns, row, strict=True)))
         except Exception as error:  # a loader may raise anything, and it must not be taken for a refusal
             raise UnreadableAnswer(type(error).__name__) from error
+
+
+def _ends_the_session(result: PGresult) -> bool:
+    return result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) in ENDS_THE_SESSION
 
 
 def _name(query: bytes, types: Sequence[int], generation: int) -> bytes:

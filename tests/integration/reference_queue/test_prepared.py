@@ -113,6 +113,36 @@ def test_an_answer_without_the_servers_being_ready_is_none() -> None:
     play(story)
 
 
+def test_a_farewell_is_enough_also_when_the_socket_stays_open() -> None:
+    """What a pooler in between may do; and some event loops tell nobody of a socket that was reset."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4)) - 4)
+        writer.write(b"R\0\0\0\x08\0\0\0\0" + b"Z\0\0\0\5I")
+        await reader.readuntil(b"S\0\0\0\4")
+        farewell = b"SFATAL\0VFATAL\0C57P01\0Mterminating\0\0"
+        writer.write(b"E" + (len(farewell) + 4).to_bytes(4) + farewell)
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        over.set()
+
+    over = asyncio.Event()
+
+    async def story() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        dsn = f"host=127.0.0.1 port={port} user=u dbname=d sslmode=disable gssencmode=disable"
+        async with server, connected(dsn) as connection:
+            with pytest.raises(ConnectionLost, match="AdminShutdown"):
+                await connection.run("select 1", {})
+            assert connection.lost
+            await connection.close()
+            await over.wait()
+
+    play(story)
+
+
 def test_statements_that_a_pooler_forgot_are_sent_whole(queue) -> None:
     async def story() -> None:
         async with connected(queue.dsn) as connection:
