@@ -75,6 +75,7 @@ class PlayDoc(msgspec.Struct, frozen=True, omit_defaults=True):
     findings: tuple[FindingDoc, ...] = ()
     facts: tuple[FactDoc, ...] = ()
     judgements: tuple[JudgementDoc, ...] = ()
+    must_hold: tuple[str, ...] = ()  # the invariants that the story is about; every other one judges it too
     timeline: tuple[Witness, ...] = ()  # the events that matter, in order, for drawing
     figures: dict[str, float | int | str] = {}  # measured: "takeover_seconds", "release_spread_ms", ...
     reproduce: str = ""
@@ -87,6 +88,7 @@ class RecordDoc(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: str  # or "not run"
     proves: str
     does_not_prove: str
+    reason: str = ""  # when its verdict is not simply the worst of its plays: why
     rows: tuple[dict[str, str], ...] = ()
 
 

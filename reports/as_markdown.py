@@ -151,7 +151,8 @@ def _finding(finding: FindingDoc) -> str:
 
 def _record(record: RecordDoc) -> str:
     return (
-        f"| **{plain(record.name)}** | {words.sign(record.verdict)} {plain(record.verdict)} "
+        f"| **{plain(record.name)}** | {words.sign(record.verdict)} {plain(record.verdict)}"
+        f"{f': {plain(record.reason)}' if record.reason else ''} "
         f"| {plain(record.proves)} | {plain(record.does_not_prove)} |"
     )
 

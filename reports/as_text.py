@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from harness.contracts.verdict import Verdict
-from harness.document import Document, FindingDoc, LoadDoc, PlayDoc, TableDoc, Witness, measure
+from harness.document import Document, FindingDoc, LoadDoc, PlayDoc, RecordDoc, TableDoc, Witness, measure
 from reports import words
 
 NAME = "text"
@@ -161,9 +161,13 @@ def _table(table: TableDoc) -> Iterator[str]:
 def _records(document: Document, width: int | None) -> Iterator[str]:
     yield "acceptance records, each for itself:"
     for record in document.records:
-        yield from _wrap(f"{words.sign(record.verdict)} {record.name}: {record.verdict}", width, "  ")
+        yield from _wrap(f"{words.sign(record.verdict)} {record.name}: {_because(record)}", width, "  ")
         first = words.told(record.does_not_prove).partition(". ")[0].rstrip(".")
         yield from _wrap(f"does not prove: {first}.", width, "      ")
+
+
+def _because(record: RecordDoc) -> str:
+    return f"{record.verdict}: {words.told(record.reason)}" if record.reason else record.verdict
 
 
 def _head(play: PlayDoc, title_width: int = _TITLE_WIDTH) -> str:

@@ -72,6 +72,7 @@ def play_document(
             )
             for judgement in judged.judgements
         ),
+        must_hold=tuple(invariant.name for invariant in scenario.must_hold),
         timeline=tuple(moments(story, judged.findings)),
         figures=figures(story),
         reproduce=reproduce,

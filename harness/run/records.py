@@ -86,12 +86,29 @@ def _net_drain(plays: Sequence[PlayDoc], load: LoadDoc) -> RecordDoc:
     mix = ", ".join(f"{name} {value}" for name, value in load.setting.items())
     rows = [{"what": one.name, "reads": one.reads, "meaning": one.told} for one in load.estimates]
     verdict = str(Verdict.worst(Verdict(play.verdict) for play in plays)) if plays else NOT_RUN
-    return RecordDoc(_KINDS[-1].name, verdict, f"{_KINDS[-1].proves} Here: {mix}.", _NOT_PROVEN_BY_LOAD, tuple(rows))
+    return RecordDoc(
+        _KINDS[-1].name, verdict, f"{_KINDS[-1].proves} Here: {mix}.", _NOT_PROVEN_BY_LOAD, rows=tuple(rows)
+    )
 
 
 def _record(kind: _Kind, plays: Sequence[PlayDoc]) -> RecordDoc:
-    verdict = str(Verdict.worst(Verdict(play.verdict) for play in plays)) if plays else NOT_RUN
-    return RecordDoc(kind.name, verdict, kind.proves, kind.does_not_prove, tuple(map(_row, plays)))
+    verdict = Verdict.worst(map(_verdict, plays)) if plays else None
+    why = sorted({_beside(play) for play in plays} - {""}) if verdict is Verdict.INCONCLUSIVE else []
+    shown = str(verdict) if verdict is not None else NOT_RUN
+    return RecordDoc(kind.name, shown, kind.proves, kind.does_not_prove, "; ".join(why), tuple(map(_row, plays)))
+
+
+def _verdict(play: PlayDoc) -> Verdict:
+    """What the play says of its record: what it failed by beside its story neither proves the record nor breaks it."""
+    return Verdict.INCONCLUSIVE if _beside(play) else Verdict(play.verdict)
+
+
+def _beside(play: PlayDoc) -> str:
+    """Why a play that failed says nothing of its record, or an empty string. An older document names no invariants."""
+    broken = {finding.invariant for finding in play.findings}
+    if play.verdict != Verdict.FAIL or not broken or not play.must_hold or not broken.isdisjoint(play.must_hold):
+        return ""
+    return f"its scenario failed for another reason ({', '.join(sorted(broken))})"
 
 
 def _row(play: PlayDoc) -> dict[str, str]:
@@ -99,7 +116,7 @@ def _row(play: PlayDoc) -> dict[str, str]:
     happened = "; ".join(fact.sentence for fact in play.facts if fact.happened)
     return {
         "scenario": play.title + (f" ({play.repeat})" if play.repeat > 1 else ""),
-        "verdict": play.verdict,
-        "what happened": happened or play.reason,
+        "verdict": str(_verdict(play)),
+        "what happened": _beside(play) or happened or play.reason,
         "measured": measured or "—",
     }
