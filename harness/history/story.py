@@ -109,6 +109,12 @@ class Transition:
             return self.notice.settled
         return self.n
 
+    @property
+    def with_token(self) -> str:
+        """For a sentence: the row's token in brackets after a blank, or nothing where the queue has none."""
+        row = self.moved.new
+        return "" if row is None or row.token is None else f" (token {row.token})"
+
     def same_holder(self, other: "Transition") -> bool:
         """Whether both were made by one process, as far as is known."""
         if self.moved.worker != other.moved.worker:
@@ -345,6 +351,13 @@ class Story:
         """When the entry with this number was recorded, nanoseconds on the harness's clock."""
         entry = self.entry(n)
         return entry.t if entry is not None else 0
+
+    def happened_at(self, entry: Entry) -> int:
+        """When what an entry tells of happened, as near as is known. A transition is read late; the wire knew of it before."""
+        notice = self._notices.get(entry.what.seq) if isinstance(entry.what, Moved) else None
+        if notice is None or notice.settled is None:
+            return entry.t
+        return min(entry.t, self.t(notice.settled))
 
     def clock(self, n: int) -> str:
         """When an entry was recorded, in seconds since the play began, for a sentence."""

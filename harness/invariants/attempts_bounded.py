@@ -28,13 +28,13 @@ def attempts_bounded(story: Story) -> Iterator[Finding | Unknown]:
         starts: list[Transition] = []
         for index, grant in enumerate(job.grants):
             if _requeued(job, index):
+                if len(starts) > most:
+                    break
                 starts.clear()
-            if not _started(story, job, index):
-                continue
-            starts.append(grant)
-            if len(starts) > most:
-                yield _finding(job, starts, most)
-                break
+            if _started(story, job, index):
+                starts.append(grant)
+        if len(starts) > most:
+            yield _finding(job, starts, most)
 
 
 def _requeued(job: Job, index: int) -> bool:
@@ -64,10 +64,17 @@ def _finding(job: Job, starts: list[Transition], most: int) -> Finding:
     tokens = ", ".join(
         str(s.moved.new.token) for s in starts if s.moved.new is not None and s.moved.new.token is not None
     )
-    shown = f" (tokens {tokens})" if tokens else ""
+    shown = f", tokens {tokens}" if tokens else ""
+    attempts = "1 attempt" if most == 1 else f"{most} attempts"
+    over = starts[most]
     sentence = (
-        f"job {job.key!r} had to end at its maximum, because the subject allows {most} attempts; however, it was started"
-        f" {len(starts)} times{shown}, the last time by worker {starts[-1].worker}"
+        f"job {job.key!r} had to end at its maximum, because the subject allows {attempts}; however, worker {over.worker}"
+        f" started it for the {_ordinal(most + 1)} time ({len(starts)} in all{shown})"
     )
-    witness = (starts[0].n, starts[most - 1].n, starts[-1].n) if most else (starts[-1].n,)
+    witness = (starts[0].n, starts[most - 1].n, over.n) if most else (over.n,)
     return Finding(NAME, sentence, tuple(dict.fromkeys(witness)), job.key, tuple(sorted({s.worker for s in starts})))
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

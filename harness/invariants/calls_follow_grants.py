@@ -72,8 +72,8 @@ def _without_grant(story: Story, job: Job, call: Call) -> Finding:
 def _before_commit(story: Story, job: Job, call: Call) -> Finding:
     grant = job.grants[call.grant]
     sentence = (
-        f"worker {call.worker} had to wait with its call for job {job.key!r}, because the transaction of its grant (token"
-        f" {grant.moved.new.token if grant.moved.new else None}) ended only at {story.clock(grant.known_by)}; however, it"
+        f"worker {call.worker} had to wait with its call for job {job.key!r}, because the transaction of its"
+        f" grant{grant.with_token} ended only at {story.clock(grant.known_by)}; however, it"
         f" called at {story.clock(call.n)}"
     )
     return Finding(NAME, sentence, (grant.began, call.n, grant.known_by), job.key, (call.worker,))

@@ -33,10 +33,9 @@ def claims_are_started(story: Story) -> Iterator[Finding | Unknown]:
             idle = [n for n in looks.get(grant.worker, ()) if grant.known_by < n < end]
             if len(idle) < LOOKS:
                 continue
-            token = grant.moved.new.token if grant.moved.new is not None else None
             sentence = (
-                f"worker {grant.worker} had to start job {job.key!r} or give it back, because it was granted the job (token"
-                f" {token}) at {story.clock(grant.began)}; however, it looked for more work {len(idle)} times with nothing in"
+                f"worker {grant.worker} had to start job {job.key!r} or give it back, because it was granted the"
+                f" job{grant.with_token} at {story.clock(grant.began)}; however, it looked for more work {len(idle)} times with nothing in"
                 " hand and never touched this one again"
             )
             yield Finding(NAME, sentence, (grant.n, idle[0], idle[-1], end), job.key, (grant.worker,))

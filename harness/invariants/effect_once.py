@@ -35,11 +35,15 @@ def effect_once(story: Story) -> Iterator[Finding | Unknown]:
                 break
 
 
+def _keyed(call: Call) -> str:
+    return "" if call.event.operation_key is None else f"(operation key {call.event.operation_key!r}) "
+
+
 def _finding(story: Story, job: Job, first: Call, again: Call, because: str) -> Finding:
     sentence = (
         f"job {job.key!r} must not change the outside world again, because {because} and worker {first.worker}'s call of"
-        f" {story.clock(first.n)} (operation key {first.event.operation_key!r}) had its effect; however, worker"
-        f" {again.worker}'s call of {story.clock(again.n)} (operation key {again.event.operation_key!r}) had one too"
+        f" {story.clock(first.n)} {_keyed(first)}had its effect; however, worker"
+        f" {again.worker}'s call of {story.clock(again.n)} {_keyed(again)}had one too"
     )
     applied = [n for call in (first, again) for n, outcome in call.applied if outcome == "effect"]
     witness = tuple(sorted({first.n, again.n, *applied}))

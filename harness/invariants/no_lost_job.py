@@ -101,11 +101,7 @@ def _hands(wait: Waited) -> str:
 
 def _stuck(story: Story, job: Job, row: Row, wait: Seen[Waited]) -> Finding:
     holder = job.grants[-1] if job.grants else None
-    held = (
-        f", last granted to worker {holder.worker} (token {holder.moved.new.token if holder.moved.new else None})"
-        if holder
-        else ""
-    )
+    held = f", last granted to worker {holder.worker}{holder.with_token}" if holder else ""
     livelock = f"; it was granted {len(job.grants)} times, a livelock" if len(job.grants) >= LIVELOCK_GRANTS else ""
     sentence = (
         f"job {job.key!r} had to end, because its enqueue was acknowledged at {story.clock(job.enqueued[0].n)} and"

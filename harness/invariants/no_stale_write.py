@@ -55,15 +55,11 @@ def _rescues(story: Story, job: Job, place: int) -> bool:
 def _finding(job: Job, write: Transition, earlier: Transition, holder: Transition) -> Finding:
     old, new = write.moved.old, write.moved.new
     sentence = (
-        f"worker {write.worker} had lost job {job.key!r}, because it was granted to worker {holder.worker} (token"
-        f" {_token(holder)}) after its own grant (token {_token(earlier)}); however, its {write.change} moved the row from"
+        f"worker {write.worker} had lost job {job.key!r}, because it was granted to worker"
+        f" {holder.worker}{holder.with_token} after its own grant{earlier.with_token}; however, its {write.change} moved the row from"
         f" {old.state if old else 'nothing'} to {new.state if new else 'nothing'} and was accepted, by transaction"
         f" {write.moved.xid}, {(write.moved.wall_us - holder.moved.wall_us) / 1000:.0f} ms after that grant"
     )
     return Finding(
         NAME, sentence, (earlier.n, holder.n, write.n), job.key, tuple(sorted({write.worker, holder.worker}))
     )
-
-
-def _token(grant: Transition) -> str | None:
-    return grant.moved.new.token if grant.moved.new is not None else None

@@ -59,10 +59,9 @@ def _own_earlier_life(story: Story, holder: Transition, transition: Transition) 
 
 
 def _finding(job: Job, transition: Transition, ruling: Ruling, holder: Transition) -> Finding:
-    held, got = holder.moved.new, transition.moved.new
-    token = f" (token {got.token})" if got is not None and transition.change == "claim" else ""
+    token = transition.with_token if transition.change == "claim" else ""
     sentence = (
-        f"job {job.key!r} belonged to worker {holder.worker} (token {held.token if held else None}), because {ruling.why};"
+        f"job {job.key!r} belonged to worker {holder.worker}{holder.with_token}, because {ruling.why};"
         f" however, worker {transition.worker}'s {transition.change}{token} took it, by transaction {transition.moved.xid},"
         f" {(transition.moved.wall_us - holder.moved.wall_us) / 1000:.0f} ms after that grant"
     )

@@ -391,6 +391,11 @@ def test_an_operators_requeue_starts_the_count_anew_and_a_release_costs_nothing(
         h.call(1, "a", 503)
         h.fail(1, "a")
     assert kinds(attempts_bounded, h) == ["Finding"]
+    h.claim(2, "a")
+    h.call(2, "a", 503)
+    (finding,) = said(attempts_bounded, h)
+    assert isinstance(finding, Finding)
+    assert "however, worker 1 started it for the 4th time (5 in all, tokens " in finding.sentence
 
 
 def test_a_takeover_that_only_asks_is_no_start() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from harness.contracts.invariant import Unknown
 from harness.contracts.verdict import Finding
-from harness.history.events import Attempted, Row
+from harness.history.events import Attempted, Entry, Moved, Row
 from harness.history.made_up import SUBJECT, History
 from harness.history.story import Story
 from harness.invariants.calls_follow_grants import calls_follow_grants
@@ -86,6 +86,28 @@ def test_every_write_path_of_an_earlier_holder_is_stale(change: str) -> None:
     assert isinstance(said, Finding)
     assert change in said.sentence
     assert len(said.witness) == 3
+
+
+def test_a_token_that_a_queue_does_not_have_is_not_told() -> None:
+    h = superseded()
+    h.change(1, "a", "complete", "done")
+    (told,) = findings(no_stale_write, h)
+    assert isinstance(told, Finding)
+    assert told.sentence.count("(token ") == 2
+    (untold,) = no_stale_write.judge(Story.of([_without_token(entry) for entry in h.entries]))
+    assert isinstance(untold, Finding)
+    assert "token" not in untold.sentence
+    assert "granted to worker 2 after its own grant; however" in untold.sentence
+
+
+def _without_token(entry: Entry) -> Entry:
+    moved = entry.what
+    if not isinstance(moved, Moved):
+        return entry
+    rows = (row and msgspec.structs.replace(row, token=None) for row in (moved.old, moved.new))
+    return msgspec.structs.replace(
+        entry, what=msgspec.structs.replace(moved, **dict(zip(("old", "new"), rows, strict=True)))
+    )
 
 
 def test_an_earlier_holder_may_rescue_the_job_of_a_later_one() -> None:
