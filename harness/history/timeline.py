@@ -105,7 +105,7 @@ def witness(story: Story, entry: Entry) -> Witness:
         key = event.keys[0]
     return Witness(
         n=entry.n,
-        t_ms=round((entry.t - began) / 1e6, 3),
+        t_ms=round((story.happened_at(entry) - began) / 1e6, 3),
         who=who,
         text=text,
         kind=kind_of(event),
@@ -127,7 +127,7 @@ def moments(story: Story, findings: Sequence[Finding] = ()) -> list[Witness]:
         if weight:
             chosen.append((-weight, entry.n, entry))
     kept = sorted(chosen, key=lambda each: each[:2])[:MOST_MOMENTS]
-    return [witness(story, entry) for _, _, entry in sorted(kept, key=lambda each: each[1])]
+    return sorted((witness(story, entry) for _, _, entry in kept), key=lambda each: (each.t_ms, each.n))
 
 
 def _keys(story: Story, findings: Sequence[Finding]) -> set[str]:

@@ -123,7 +123,8 @@ def _finding(story: Story, scenario: str, finding: Finding, known: Known) -> Fin
 
 
 def _witnesses(story: Story, numbers: Sequence[int]) -> list[Witness]:
-    return [witness(story, entry) for number in numbers if (entry := story.entry(number)) is not None]
+    found = [witness(story, entry) for number in numbers if (entry := story.entry(number)) is not None]
+    return sorted(found, key=lambda each: each.t_ms)  # stable: what happened at once stays as the invariant named it
 
 
 def run_document(

@@ -82,3 +82,16 @@ def test_the_proof_is_always_among_the_moments_however_long_the_play() -> None:
 
 def test_an_empty_story_has_no_moments() -> None:
     assert moments(Story()) == []
+
+
+def test_a_transition_that_was_read_late_stands_where_the_wire_saw_it_end() -> None:
+    h = History()
+    h.start(1)
+    h.enqueue("a")
+    h.claim(1, "a", read=False)
+    h.wait(30)
+    h.call(1, "a")
+    h.wait(30)
+    h.show()
+    told = [each.kind for each in moments(Story.of(h.entries)) if each.kind in {"claim", "called"}]
+    assert told == ["claim", "called"]
