@@ -48,6 +48,10 @@ def test_the_version_is_all_that_is_said(queueproof: CommandLine) -> None:
         (["check", "/nonexistent"], "/nonexistent"),
         (["report", ".", "--as", "pdf"], "'pdf'"),
         (["explain", "on_owner"], "did you mean one_owner"),
+        (["explain", "one owners"], "did you mean one_owner"),
+        (["explain", "late"], "NAME 'late': a part of several names: "),
+        (["explain", "worker"], " more"),
+        (["explain", ""], "NAME ''"),
         (["init", "x", "--kind", "perl"], "'perl'"),
         (
             ["drill", "worker_pause", "/"],
@@ -163,3 +167,29 @@ def test_init_overwrites_nothing(queueproof: CommandLine, tmp_path: Path) -> Non
     assert again.code == 2
     assert "overwrites nothing" in again.err
     assert (tmp_path / "mine" / "subject.toml").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["worker late complete after takeover"], "worker_late_complete_after_takeover"),
+        (["worker", "late", "complete", "after", "takeover"], "worker_late_complete_after_takeover"),
+        (["late complete"], "worker_late_complete_after_takeover"),
+        (["one owner"], "one_owner"),
+        (["attempts"], "attempts_bounded"),
+        (["v1"], "V1"),
+    ],
+)
+def test_a_name_is_understood_as_reports_print_it_and_by_a_part(
+    queueproof: CommandLine, words: list[str], named: str
+) -> None:
+    said = queueproof("explain", *words)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.split()[0].rstrip(":") == named
+
+
+def test_an_invariant_tells_its_rule_too(queueproof: CommandLine) -> None:
+    said = queueproof("explain", "attempts_bounded")
+    assert "No job is started more often than max_attempts." in said.out
+    assert "A start is a grant under which a call was made" in said.out
+    assert "Source:" not in said.out
