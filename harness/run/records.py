@@ -78,7 +78,7 @@ def records(plays: Sequence[PlayDoc], load: LoadDoc | None = None) -> tuple[Reco
 
 def protocol_was_proven(plays: Sequence[PlayDoc]) -> bool:
     """Whether every play held, and each record but the net drain has one: a part of a gate is no gate."""
-    fed = {play.record for play in plays}
+    fed = {play.record for play in plays if play.verdict == Verdict.PASS}
     return Verdict.worst(Verdict(play.verdict) for play in plays) is Verdict.PASS and fed.issuperset(PROTOCOL_RECORDS)
 
 
