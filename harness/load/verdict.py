@@ -265,10 +265,12 @@ def _slope(found: Analysis) -> Part:
     slope = found.slope
     if slope is None:
         return _part("backlog_falls", Verdict.INCONCLUSIVE, "no worker made a call after recovery began")
-    moved = f"fell by {slope.per_second:.1f}" if slope.per_second >= 0 else f"grew by {-slope.per_second:.1f}"
+    falls = slope.per_second >= 0
+    moved = f"fell by {slope.per_second:.1f}" if falls else f"grew by {-slope.per_second:.1f}"
+    low, high = (slope.low, slope.high) if falls else (-slope.high, -slope.low)
     told = (
         f"the backlog {moved} jobs/s over {slope.over_seconds:.1f} s"
-        f" (95 %: falls by {slope.low:.1f} to {slope.high:.1f}), with {found.rates.arrival_per_second:.1f}/s arriving"
+        f" (95 %: {low:.1f} to {high:.1f}), with {found.rates.arrival_per_second:.1f}/s arriving"
     )
     if slope.falls is None:
         return _part("backlog_falls", Verdict.INCONCLUSIVE, f"undecided: {told}")

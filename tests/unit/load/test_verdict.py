@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.contracts.verdict import Verdict
-from harness.load.analysis import analyse
+from harness.load.analysis import Slope, analyse
 from harness.load.producing import Produced
 from harness.load.run import RECOVERY, STEADY
 from harness.load.steadiness import Steadiness
@@ -139,6 +139,24 @@ def test_a_backlog_that_grows_fails(imagine):
     run.phases.current_at = None
     assert parts_of(run)["backlog_falls"].verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE)
     assert verdict_of(run)[0] is not Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("slope", "told"),
+    [
+        (
+            Slope(-99.4, -106.8, -92.0, 10.0),
+            "never drains: the backlog grew by 99.4 jobs/s over 10.0 s (95 %: 92.0 to 106.8)",
+        ),
+        (Slope(7.0, 5.0, 9.0, 10.0), "the backlog fell by 7.0 jobs/s over 10.0 s (95 %: 5.0 to 9.0)"),
+        (Slope(-1.0, -3.0, 1.0, 10.0), "undecided: the backlog grew by 1.0 jobs/s over 10.0 s (95 %: -1.0 to 3.0)"),
+    ],
+)
+def test_a_slope_and_its_interval_are_told_in_one_direction(imagine, slope, told):
+    run = imagine()
+    parts = judge(run, dataclasses.replace(analyse(run), slope=slope))
+    (falls,) = [part for part in parts if part.name == "backlog_falls"]
+    assert falls.reason.startswith(told)
 
 
 def test_a_worker_that_left_makes_the_run_invalid(imagine):
