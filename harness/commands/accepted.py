@@ -7,11 +7,25 @@ from typing import Any
 
 from harness.contracts.problem import BadInput
 
+SUCH_A_FILE = """such a file holds a table for each accepted finding:
+[[known]]
+scenario = "worker_late_complete_after_takeover"
+invariant = "no_stale_write"
+reason = "until the fence is deployed"
+"""
+
 
 def known_from(file: Path | None) -> dict[tuple[str, str], str]:
     """Accepted findings from a TOML file: ``[[known]]`` with scenario, invariant and reason."""
     if file is None:
         return {}
+    try:
+        return _read(file)
+    except BadInput as wrong:
+        raise BadInput(*wrong.mistakes, SUCH_A_FILE.rstrip()) from wrong
+
+
+def _read(file: Path) -> dict[tuple[str, str], str]:
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

@@ -13,6 +13,15 @@ from harness.contracts.problem import EnvironmentFailed
 EXAMPLE = "queueproof quote offers.toml --size .queueproof/runs/latest --gate GATE_RUN"
 
 
+def _example(wanted: bool) -> None:
+    if wanted:
+        from importlib.resources import files
+
+        text = files("harness.procurement").joinpath("example_quotes.toml").read_text(encoding="utf-8")
+        print(text, end="")
+        raise typer.Exit
+
+
 def command(
     quotes: Annotated[Path, typer.Argument(metavar="QUOTES.toml", help="The offers.")],
     size_run: Annotated[
@@ -25,6 +34,9 @@ def command(
         Path | None, typer.Option(help="A folder for quotes.csv and the report.", metavar="FOLDER")
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print every price as CSV.")] = False,
+    example: Annotated[  # noqa: ARG001  its callback has answered already
+        bool, typer.Option("--example", help="Print a QUOTES.toml to start from.", is_eager=True, callback=_example)
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Price several offers at equal thresholds: exit code 1 when none has shown that it meets them all."""

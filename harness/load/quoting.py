@@ -13,6 +13,7 @@ from harness.run.merging import MACHINES, gate_passed, read_document
 
 ARRIVAL, ATTEMPTS = "arrival_per_second", "attempts_per_job"
 WHICH = "which offer"
+EXAMPLE_BY = "such a file is printed by: queueproof quote --example"
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,11 @@ class Quoted:
 def quote(file: Path, sized: Path, gate: Path | None) -> Quoted:
     """Price the offers. Raises BadInput."""
     try:
-        text = file.read_text(encoding="utf-8")
+        quotes = read_quotes(file.read_text(encoding="utf-8"), file.name)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"QUOTES {file}: cannot be read: {error}") from error
-    quotes = read_quotes(text, file.name)
+        raise BadInput(f"QUOTES {file}: cannot be read: {error}", EXAMPLE_BY) from error
+    except BadInput as wrong:
+        raise BadInput(*wrong.mistakes, EXAMPLE_BY) from wrong
     document = read_document(sized)
     load = _load_of(document, "size", sized)
     quotes = replace(quotes, offers=tuple(_with_run(offer, load, file.parent) for offer in quotes.offers))

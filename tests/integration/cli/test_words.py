@@ -193,3 +193,31 @@ def test_an_invariant_tells_its_rule_too(queueproof: CommandLine) -> None:
     assert "No job is started more often than max_attempts." in said.out
     assert "A start is a grant under which a call was made" in said.out
     assert "Source:" not in said.out
+
+
+def test_a_wrong_file_of_accepted_findings_is_shown_a_right_one(queueproof: CommandLine) -> None:
+    said = queueproof("gate", "/nonexistent", "--known", "nowhere.toml")
+    assert said.code == 2
+    assert "--known nowhere.toml: cannot be read" in said.err
+    _, table, example = said.err.partition("[[known]]")
+    assert table
+    (queueproof.folder / "known.toml").write_text(table + example)
+    again = queueproof("gate", "/nonexistent", "--known", "known.toml")
+    assert again.code == 2
+    assert "known.toml" not in again.err
+    assert "/nonexistent" in again.err, "the accepted findings are read before the subject"
+
+
+@pytest.mark.parametrize("text", [None, "[[offer", "other = 1"])
+def test_a_wrong_file_of_offers_is_shown_how_to_get_a_right_one(queueproof: CommandLine, text: str | None) -> None:
+    if text is not None:
+        (queueproof.folder / "offers.toml").write_text(text)
+    said = queueproof("quote", "offers.toml", "--size", ".")
+    assert said.code == 2
+    assert said.err.rstrip().endswith("queueproof quote --example")
+    example = queueproof("quote", "--example")
+    assert (example.code, example.err) == (0, "")
+    (queueproof.folder / "offers.toml").write_text(example.out)
+    again = queueproof("quote", "offers.toml", "--size", ".")
+    assert again.code == 2, "there is no run yet"
+    assert "offers.toml" not in again.err
