@@ -145,6 +145,17 @@ def say_seconds(seconds: Fraction) -> str:
     return f"{plain} ({' '.join(words)})"
 
 
+def say_about(seconds: float) -> str:
+    """A time that is an estimate: four digits, in the same units as any other."""
+    return say_seconds(Fraction(f"{seconds:.4g}"))
+
+
+def say_chance(share: float) -> str:
+    """``4.2 %``; a small one keeps two digits."""
+    percent = 100 * share
+    return f"{f'{percent:.1f}'.removesuffix('.0') if percent >= 1 else f'{percent:.2g}'} %"
+
+
 def say_number(value: Fraction) -> str:
     """Up to four decimals, none that say nothing: ``450``, ``2007.6923``, ``0.2``; tiny ones keep three digits."""
     if value != 0 and abs(value) < Fraction(1, 1000):

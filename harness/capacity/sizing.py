@@ -217,17 +217,17 @@ class _Sizing:
         half = chance_to_wait_longer(self.slots, load, self.work.mean_seconds, Fraction(1, 2))
         model = "Erlang C: Poisson arrivals, exponential work, slots the only limit"
         yield Figure(
-            "chance_to_wait", waiting, "probability", f"{waiting:.4g}", f"a job finds every slot busy ({model})"
+            "chance_to_wait", waiting, "probability", q.say_chance(waiting), f"a job finds every slot busy ({model})"
         )
-        yield Figure("mean_wait_seconds", wait, "s", f"{wait:.4g} s", f"mean wait in steady state ({model})")
+        yield Figure("mean_wait_seconds", wait, "s", q.say_about(wait), f"mean wait in steady state ({model})")
         yield Figure("mean_waiting_jobs", line, "jobs", f"{line:.4g}", f"mean number of waiting jobs ({model})")
         yield Figure(
-            "chance_to_wait_half_a_second", half, "probability", f"{half:.3g}", f"a wait above 0.5 s ({model})"
+            "chance_to_wait_half_a_second", half, "probability", q.say_chance(half), f"a wait above 0.5 s ({model})"
         )
         if self.work.cv2 != 1 or self.ask.arrival_cv2 != 1:
             guess = estimated_wait_seconds(wait, float(self.ask.arrival_cv2), float(self.work.cv2))
             yield Figure(
-                "estimated_mean_wait_seconds", guess, "s", f"about {guess:.3g} s",
+                "estimated_mean_wait_seconds", guess, "s", f"about {q.say_about(guess)}",
                 "the same for the spread that was given (Allen-Cunneen): an estimate, good near saturation only",
             )  # fmt: skip
 
@@ -263,13 +263,13 @@ class _Sizing:
             low, high = band.limits
             kind = "inverse-Gaussian, as the spread is wide" if band.is_skewed else "normal"
             told = f"where {band.confidence:.0%} of such drains end by chance alone ({kind}; spread of arrivals and of work)"
-            yield Figure("drain_band_low_seconds", low, "s", f"{low:.1f} s", told)
-            yield Figure("drain_band_high_seconds", high, "s", f"{high:.1f} s", told)
+            yield Figure("drain_band_low_seconds", low, "s", q.say_about(low), told)
+            yield Figure("drain_band_high_seconds", high, "s", q.say_about(high), told)
             yield Figure(
                 "drain_sd_seconds",
                 band.sd_seconds,
                 "s",
-                f"{band.sd_seconds:.2f} s",
+                q.say_about(band.sd_seconds),
                 "standard deviation of the drain time",
             )
         wait = wait_of_job_at_recovery(self._backlog(self.capacity), self.capacity.per_second)

@@ -371,7 +371,7 @@ class Lab:
             met = True
         except DeadlinePassed:
             met = False
-        self._waited(f"{len(wanted)} jobs to end", began, met=met)
+        self._waited("1 job to end" if len(wanted) == 1 else f"{len(wanted)} jobs to end", began, met=met)
         return met
 
     def _waited(self, what: str, began: float, *, met: bool, key: str | None = None) -> None:

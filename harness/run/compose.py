@@ -175,14 +175,18 @@ def conclude(plays: Sequence[PlayDoc]) -> tuple[Verdict, str, tuple[str, ...]]:
     match verdict:
         case Verdict.FAIL:
             caught = sorted({finding.invariant for play in broken for finding in play.findings})
-            summary = f"broken: {len(broken)} of {len(applying)} scenarios failed, by {', '.join(caught)} ({of}{known})"
+            summary = f"broken: {len(broken)} of {_scenarios(applying)} failed, by {', '.join(caught)} ({of}{known})"
         case Verdict.INCONCLUSIVE:
-            summary = f"inconclusive: {len(unclear)} of {len(applying)} scenarios could not be judged ({of}{known})"
+            summary = f"inconclusive: {len(unclear)} of {_scenarios(applying)} could not be judged ({of}{known})"
         case Verdict.NOT_APPLICABLE:
             summary = f"nothing applies (0 of {len(plays)})"
         case _:
             summary = f"held ({of}{known})"
     return verdict, summary, ()
+
+
+def _scenarios(plays: Sequence[PlayDoc]) -> str:
+    return "1 scenario" if len(plays) == 1 else f"{len(plays)} scenarios"
 
 
 def subject_document(subject: Subject, probed: Probed | None) -> SubjectDoc:

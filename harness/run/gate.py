@@ -71,7 +71,7 @@ async def run_gate(options: GateOptions, listener: Listener) -> Document:
         site = await open_site(options.subject, cluster, watchdog, options.folder)
         listener.doing(f"probing {options.subject.name}")
         probed = await probe(site, recorder.play("probe:1"), options.seed)
-        listener.doing(f"playing {len(options.scenarios)} scenarios")
+        listener.doing(f"playing {len(options.scenarios)} scenario{'s' if len(options.scenarios) != 1 else ''}")
         plays = await _Gate(options, listener, site, recorder, probed).run()
         facts = compose.RunFacts(options.command, started_at, time.monotonic() - began, options.seed, tuple(notes))
         return compose.run_document(facts, options.subject, probed, cluster, plays, options.scenarios)

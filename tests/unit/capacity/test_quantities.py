@@ -41,6 +41,22 @@ def test_durations_are_seconds(text: str, seconds: Fraction) -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.005233123, "5.233 ms"), (0.8, "800 ms"), (417.13, "417.1 s (6 min 57 s)"), (16.7721, "16.77 s"), (0.0, "0 s")],
+)
+def test_an_estimated_time_is_told_in_the_units_of_every_other(seconds: float, told: str) -> None:
+    assert q.say_about(seconds) == told
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [(0.0418671, "4.2 %"), (0.000767, "0.077 %"), (1.0, "100 %"), (0.6, "60 %"), (0.0, "0 %"), (1e-9, "1e-07 %")],
+)
+def test_a_chance_is_told_in_percent(share: float, told: str) -> None:
+    assert q.say_chance(share) == told
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("12", "no unit"),
