@@ -44,7 +44,10 @@ class Recorder:
         entry = Entry(self._count + 1, self.now_ns(), play, event)
         line = self._encoder.encode(entry) + b"\n"
         try:
+            # A disk that takes only part of a line says why when it is given the rest.
             written = self._file.write(line)
+            if written != len(line):
+                written += self._file.write(line[written:])
         except OSError as error:
             raise EnvironmentFailed(
                 f"cannot write the history {self._path}: {error.strerror}; free some space or choose another folder with --runs"
