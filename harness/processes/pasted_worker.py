@@ -115,8 +115,10 @@ class PastedWorker:
         beating = self._begin(self._beat()) if "renew" in self._settings.statements else None
         try:
             while not self._stopping.is_set():
+                # The claim comes first: a worker that is stopped before its first write must stand in its claim.
+                claimed = await self._claim()
                 await self._expire()
-                if not await self._claim():
+                if not claimed:
                     await self._pause(self._settings.poll_seconds)
             if calls := self._tasks - {beating}:
                 await asyncio.wait(calls, timeout=GOODBYE_SECONDS)
