@@ -1,6 +1,6 @@
 """Each call needs a committed grant of that job to that worker, and each grant allows one call.
 
-Rule: DESIGN "Judging", calls. One call per grant, unless the reply was non-2xx or broken; none before the grant's
+Rule: one call per grant, unless the reply was non-2xx or broken; none before the grant's
 transaction ended, which is when the server said so on the worker's own connection. A call under a grant that somebody else
 has taken over since is legal here: its repeat is judged by no_double_execution. Source: V2, V11, Q7.
 """

@@ -1,6 +1,6 @@
 """What a worker was granted it starts, gives back, or at least keeps alive; it does not forget it and ask for more.
 
-Rule: the bug zoo's I2: a claim returns every row that it marked. Judged on a worker that was left alone: its grant was never
+Rule: a claim returns every row that it marked. Judged on a worker that was left alone: its grant was never
 called for, renewed or written again, and was taken from it by another (or is running at the end, its lease over), although it
 looked for work several times with no call of its own in flight. A full buffer does not ask for more. Source: B01, B14, B50.
 """

@@ -1,6 +1,6 @@
 """A claim does not wait behind a row that somebody else has locked.
 
-Rule: DESIGN "Judging", blocked: judged only where the scenario holds a row, for claim statements blocked by that backend. A
+Rule: judged only where the scenario holds a row, for claim statements blocked by that backend. A
 lock on the whole table is not skipped by SKIP LOCKED and is reported apart. Source: V3, V6, bug zoo B03, B12.
 """
 

@@ -1,6 +1,6 @@
 """How often the outside world was changed for one job, against what the subject guarantees.
 
-Rule: DESIGN "Judging", calls and repeats. "effectively-once": at most one effect per job, no excuse. "at-least-once": an
+Rule: "effectively-once": at most one effect per job, no excuse. "at-least-once": an
 effect after the first needs an excuse of its own, as in no_double_execution. What the sink deduplicated or refused is no
 effect. Source: V8, V9, bug zoo B119.
 """

@@ -1,6 +1,6 @@
 """A job whose call succeeded is not written down as failed by the worker that heard so.
 
-Rule: the bug zoo's I15: no deadlock, serialization failure or broken connection turns into a job's failure. A worker whose only
+Rule: no deadlock, serialization failure or broken connection turns into a job's failure. A worker whose only
 call under its grant was answered with 2xx, and which lived on, must not write a failure or put the job back: it may complete
 it, or leave it to its lease. A worker that was paused, cut off or killed before it could read the answer is not judged, nor is
 what is put back after its lease had ended (a rescue), or because the worker was asked to stop. Source: B07, B116.

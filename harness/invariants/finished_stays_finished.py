@@ -1,6 +1,6 @@
 """A finished job stays finished: no worker moves it out of its final state.
 
-Rule: DESIGN "Judging": accepted writes are judged; done, dead, paused and reconcile count as ended. Only an operator moves a
+Rule: accepted writes are judged; done, dead, paused and reconcile count as ended. Only an operator moves a
 job on from there (worker 0 is not blamed). done -> done is judged by no_stale_write; removing a finished row is retention.
 Source: Q9, bug zoo B20, B26, B106.
 """

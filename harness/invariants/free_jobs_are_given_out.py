@@ -1,6 +1,6 @@
 """A job that is free is given to an idle worker that asks, whatever happens to other jobs meanwhile.
 
-Rule: the bug zoo's I7, I9 and I16: a free permit with an eligible job is used soon. Judged only where a scenario names the one
+Rule: a free permit with an eligible job is used soon. Judged only where a scenario names the one
 job that it leaves free (a ``Waited`` with its key), with an idle worker beside it for longer than a takeover may take. A stall
 of the machine makes it inconclusive. Source: B04, B12, B14, B69.
 """

@@ -1,6 +1,6 @@
 """A worker that is told to stop gives back what it had claimed and not started.
 
-Rule: the bug zoo's I19, Q19. Judged where a worker was asked to stop (SIGTERM or its like), ended by itself and was not hurt
+Rule (Q19): judged where a worker was asked to stop (SIGTERM or its like), ended by itself and was not hurt
 meanwhile: no job may then be left running under a grant of it for which it never called. What it had called for is not judged
 here: its lease, or its result, takes care of that. A worker that the signal itself killed has promised nothing. Source: B50.
 """

@@ -1,6 +1,6 @@
 """A worker that nothing disturbs keeps its lease for as long as it works, and starts nothing that is no longer its own.
 
-Rule: Q10 and the bug zoo's I4. Judged where a job was taken from a worker that lived on, was not paused, cut off, held on
+Rule (Q10): judged where a job was taken from a worker that lived on, was not paused, cut off, held on
 the wire or otherwise hurt, while the machine did not stall. If it renews leases (a heartbeat is declared), none may end
 under a call that is in flight; and whether it renews or not, no call may begin well after another worker was granted the
 job: what waited in a buffer is looked at again before it starts. Source: B29-B33, B123.

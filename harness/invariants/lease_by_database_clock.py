@@ -1,6 +1,6 @@
 """A lease is counted by the database's clock, so it ends one lease length after the grant by that clock, never elsewhere.
 
-Rule: brief to V7, Q10. The lease's end must lie after the transaction's start, and no later than the wall clock of the row's
+Rule (V7, Q10): the lease's end must lie after the transaction's start, and no later than the wall clock of the row's
 change plus the declared lease and a small tolerance for rounding; where the clock was set back in between, than that of the
 start plus as much. A lease from a worker's clock that is wrong falls outside.
 Judged for grants (a renewal may be a back-off) where the subject declares a lease and the clock "database".

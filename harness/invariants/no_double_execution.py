@@ -1,6 +1,6 @@
 """A job is called again only with an excuse of its own; a keyed sink must not hide a double execution.
 
-Rule: DESIGN "Judging", repeats. Calls are judged, not effects, whatever the guarantee. Excused one by one: between two
+Rule: calls are judged, not effects, whatever the guarantee. Excused one by one: between two
 calls the history has, for that job, the lease's end by truth, the worker's death, a lost claim or result reply, a non-2xx or
 broken sink reply, a release at shutdown, a server restart, or an operator's requeue. ``is_unexcused_duplicate`` asks the
 same of a play that is still going on, so that a duplicate stops it at once (V9).

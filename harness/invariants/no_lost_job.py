@@ -1,6 +1,6 @@
 """Every acknowledged job ends, once it has been given its time with an idle worker.
 
-Rule: DESIGN "Judging", lost and stuck: done, dead, paused and reconcile count as ended; the bound is takeover_within, given
+Rule: done, dead, paused and reconcile count as ended; the bound is takeover_within, given
 with an idle slot (a ``Waited`` entry that was not met), or after every worker had ended by itself, unasked. A stall of the
 machine above half the slack makes the bound inconclusive, as does time that was not given. "never" is judged as stated: a
 job that its dead or stopped holder keeps is then no finding. A job that waits its turn while others end is slow, not lost.

@@ -1,6 +1,6 @@
 """Nothing is called for that nobody enqueued.
 
-Rule: DESIGN "Judging", phantom. A key counts as enqueued when its enqueue was acknowledged or truth has its row, so that an
+Rule: a key counts as enqueued when its enqueue was acknowledged or truth has its row, so that an
 enqueue of unknown outcome is no phantom. Source: the "unexpected" of total-queue.
 """
 

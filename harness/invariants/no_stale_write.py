@@ -1,6 +1,6 @@
 """An earlier holder writes nothing once somebody else has been granted the job.
 
-Rule: DESIGN "Judging", holder. The holder is the worker whose connection made the latest grant. Stale is an accepted
+Rule: the holder is the worker whose connection made the latest grant. Stale is an accepted
 complete, fail, release, renewal or other write, rewrites of a finished row included, by an earlier holder that is no longer
 the latest. Not blamed: our own, an operator's and retention's writes (worker 0), deleting a finished row, and a rescue:
 giving back a running job whose lease is over is judged by the lease rule, in one_owner. Source: Q9, V5, bug zoo B19-B21.

@@ -1,6 +1,6 @@
 """No transaction is open across the call to the outside world.
 
-Rule: DESIGN "Judging", transaction across the call: only from an in-progress transaction of that worker on that job's row, or
+Rule: only from an in-progress transaction of that worker on that job's row, or
 one begun before the call and still open at its end. A transaction on the row that began after the call on a connection that
 renews this job is its heartbeat, not a finding. Session locks and idle listeners are none either. Seen by looks at the server
 (``OpenTransaction``), and on the wire: a claim of that row by that worker whose transaction had not ended when the call had.

@@ -1,6 +1,6 @@
 """A job is taken from its holder only after the lease's end, by the database's clock.
 
-Rule: DESIGN "Judging", lease. A grant, or a rescue by a worker that never held the job, is early if its wall clock is before
+Rule: a grant, or a rescue by a worker that never held the job, is early if its wall clock is before
 the lease's end; fine if its transaction clock is not; in between it is unknown. There is no excuse for early. Not judged: a
 worker process that takes its own job again, and one that restarts under the same number after its earlier process has
 died. Source: Q10, V2, bug zoo B03, B05, B29.

@@ -1,6 +1,6 @@
 """A token is a fence only if every grant has one of its own.
 
-Rule: DESIGN "Judging", token: distinct per grant; growing only if promised; unchanged across a takeover = "not a fence".
+Rule: distinct per grant; growing only if promised; unchanged across a takeover = "not a fence".
 Between grants the token may move (an operator's move bumps it). Judged where the subject shows a token. Source: Q1, Q10.
 """
 
