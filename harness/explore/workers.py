@@ -75,9 +75,9 @@ class WorkerStage(Troupe):
         ] = {}  # job key -> its committed row is running with its lease as the queue set it
         self._expired: set[str] = set()
         self._over: set[str] = set()
-        self.lab = Lab(
-            replace(ground, subject=subject, fill=partial(fill, subject)), self._between.play("start"), learning=True
-        )
+        # A copy of the book: what is learned here of rescues would, in the plays beside this one, stop a worker in the wrong statement.
+        own = replace(ground, subject=subject, fill=partial(fill, subject), book=ground.book.copy())
+        self.lab = Lab(own, self._between.play("start"), learning=True)
         self._sink = SteppedSink(
             cast("SinkKind", subject.sink), self.lab.recorder, self._arrived, lambda: next(self._order)
         )

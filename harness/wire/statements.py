@@ -113,6 +113,14 @@ class StatementBook:
         self._answers: dict[str, tuple[str, ...]] = {}
         self.version = 0
 
+    def copy(self) -> "StatementBook":
+        """The same knowledge; what the copy learns stays with it."""
+        copied = StatementBook()
+        copied._seen.update((text, Counter(counts)) for text, counts in self._seen.items())
+        copied._corrections.update(self._corrections)
+        copied.version = self.version
+        return copied
+
     def learn(self, fingerprint: str, change: str) -> None:
         """The truth trigger announced ``change`` while the statement ran."""
         if not fingerprint or _CONTROL.fullmatch(fingerprint):

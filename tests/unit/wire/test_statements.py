@@ -89,3 +89,14 @@ def test_a_correction_decides_alone_for_its_change() -> None:
     assert book.version > before
     assert book.changes("update jobs set a = ?") == ("renew",)
     assert book.changes("select ? for update SKIP LOCKED") == ("claim",)
+
+
+def test_what_a_copy_of_the_book_learns_stays_with_it() -> None:
+    book = StatementBook()
+    book.learn("update jobs", "claim")
+    copied = book.copy()
+    copied.learn("update jobs", "release")
+    copied.learn("rescue", "release")
+    assert copied.changes("update jobs") == ("claim", "release")
+    assert book.changes("update jobs") == ("claim",)
+    assert book.changes("rescue") == ()
