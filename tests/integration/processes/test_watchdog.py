@@ -16,7 +16,9 @@ from harness.processes.watchdog import Watchdog
 from tests.fixtures.processes import alive
 
 ROOT = Path(__file__).parents[3]
-WITHIN_SECONDS = 5.0
+WITHIN_SECONDS = (
+    15.0  # about one on a machine of its own; the point is that nothing is left, not how fast a busy one is
+)
 
 HARNESS = """
 import asyncio, json, os, signal, sys, tempfile
