@@ -13,6 +13,7 @@ from harness.lab.lab import Lab
 from harness.lab.needs import GRANTS, KEEPS_FINISHED
 
 RETENTION_SECONDS = 4.0
+OTHERS_SECONDS = 1.0
 
 
 @scenario(
@@ -49,6 +50,8 @@ async def server_finished_row_locked_for_long(lab: Lab) -> None:
                 reason="somebody to wait behind the finished row",
                 since=since,
             )
+            # A worker that is between two of its rounds would still be given the job.
+            await lab.watch_for(OTHERS_SECONDS, "whether the others come upon the row, too")
         (due,) = await lab.enqueue(1)
         await lab.granted(due)
     await lab.drained()
