@@ -11,7 +11,14 @@ from harness.sink.hold import HeldCall, SinkHold
 CALL_SECONDS = 9.0
 
 
-@fault("a job kills its workers", strikes="worker", needs=[has_victim], holds_seconds=14.0, lands_within_seconds=20.0)
+@fault(
+    "a job kills its workers",
+    strikes="worker",
+    needs=[has_victim],
+    holds_seconds=14.0,
+    needs_results=True,
+    lands_within_seconds=20.0,
+)
 async def job_kills_workers(target: Target) -> AsyncIterator[Landed]:
     """Every worker that calls for one certain job is killed, and started again: a payload that blows up the process.
 
