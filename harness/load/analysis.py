@@ -319,9 +319,8 @@ def _replay(run: Measured, began: float, drained: float | None, rates: Rates) ->
     if run.plan.limit_per_second is not None:
         limiter = Limiter(run.scaled.rate(run.plan.limit_per_second), run.plan.limit_burst)
     firsts = list(_first_calls(run, began).values())
-    up = (
-        sum(firsts) / len(firsts) if firsts else began
-    )  # the slots are spread evenly, so as much of them is lost as was
+    # Slots are spread evenly over the workers: at the mean first call as much of their time was lost as really was.
+    up = sum(firsts) / len(firsts) if firsts else began
     trace = ReplayTrace(jobs, run.plan.slots, Outage(run.phases.outage_began, up), rates.overhead_seconds, limiter)
     path = _first_attempts(
         walk_attempts(
