@@ -3,7 +3,7 @@
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
 from harness.contracts.subject import State
-from harness.history.facts import reached, saw
+from harness.history.facts import reached, saw, stood_in_a_rescue
 from harness.invariants.finished_stays_finished import finished_stays_finished
 from harness.invariants.no_double_execution import no_double_execution
 from harness.invariants.no_lost_job import no_lost_job
@@ -11,6 +11,7 @@ from harness.invariants.no_stale_write import no_stale_write
 from harness.invariants.one_owner import one_owner
 from harness.lab.lab import Lab
 from harness.lab.needs import GRANTS, TAKES_OVER, WRITES_RESULTS
+from harness.lab.takeover import statements_that_take_over
 
 RESULT_BEFORE_RESCUE = "a result was accepted between a rescuer's look and its write"
 seen_result_before_rescue = saw(RESULT_BEFORE_RESCUE)
@@ -23,16 +24,17 @@ def ended(state: str | None) -> bool:
 @scenario(
     serves=["V5", "Q9", "Q10"],
     must_hold=[finished_stays_finished, one_owner, no_stale_write, no_double_execution, no_lost_job],
-    must_happen=[reached(Point.RESULT_SENT), reached(Point.SNAPSHOT), seen_result_before_rescue],
+    must_happen=[reached(Point.RESULT_SENT), stood_in_a_rescue, seen_result_before_rescue],
     needs=[GRANTS, TAKES_OVER, WRITES_RESULTS],
 )
 async def worker_completes_while_a_rescuer_looks(lab: Lab) -> None:
     """A worker whose lease is over writes its result while another one is about to take the job over.
 
     What happens
-        The first worker's result is on the wire when its process is paused, and its lease ends. A second worker
-        starts to take the job over: it is parked inside the server with its snapshot taken and no row locked. Now
-        the result arrives and is accepted, for nobody has taken the job yet. Then the second worker goes on.
+        A worker dies in its call, and another takes its job over: so it is seen by which statement that is done. Then
+        a worker's result is on the wire when its process is paused, and its lease ends. One more worker starts to take
+        that job over: it is parked inside the server in that very statement, with its snapshot taken and no row
+        locked. Now the result arrives and is accepted, for nobody has taken the job yet. Then the rescuer goes on.
 
     Why it matters
         A rescue that reads first and writes by id later puts a finished job back into the queue. One statement that
@@ -41,13 +43,15 @@ async def worker_completes_while_a_rescuer_looks(lab: Lab) -> None:
     What must hold
         The job stays finished and is not executed again.
     """
+    takeovers = await statements_that_take_over(lab)
     (job,) = await lab.enqueue(1)
     first = lab.worker(stops_at=Point.RESULT_SENT)
     await first.start()
     await first.reached(Point.RESULT_SENT)
     await first.pause()
     await lab.lease_over(job)
-    second = lab.worker(stops_at=Point.SNAPSHOT)
+    second = lab.worker()
+    await second.stop_at(Point.SNAPSHOT, statements=takeovers)
     await second.start()
     await second.reached(Point.SNAPSHOT)
     await first.release(Point.RESULT_SENT)

@@ -229,13 +229,17 @@ class FaultHealed(Event, frozen=True, tag="fault healed"):
 
 
 class Reached(Event, frozen=True, tag="reached"):
-    """A worker stands at a point. ``proof`` is what the server (or the sink) showed at that moment."""
+    """A worker stands at a point. ``proof`` is what the server (or the sink) showed at that moment.
+
+    ``statement`` is the fingerprint of the statement that the server showed it in; "" where that was not asked for.
+    """
 
     point: str
     worker: int
     pid: int
     key: str | None
     proof: str
+    statement: str = ""
 
 
 class Released(Event, frozen=True, tag="released"):

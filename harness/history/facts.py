@@ -10,7 +10,9 @@ from functools import cache
 
 from harness.contracts.fact import Fact
 from harness.contracts.point import Point
+from harness.contracts.subject import State
 from harness.history.events import (
+    Attempted,
     Blocked,
     FaultHealed,
     FaultLanded,
@@ -409,15 +411,23 @@ late_call_or_abstained: StoryFact = Fact("it called after the takeover, or absta
 
 @cache
 def released_together(count: int) -> StoryFact:
-    """``count`` workers stood at one point in one look of the server, and none had been let go before the last was seen.
+    """``count`` workers stood in their claims in one look of the server, and none had been let go before the last was seen.
 
-    One look: their ``Reached`` entries carry one and the same proof.
+    One look: their ``Reached`` entries carry one and the same proof. In its claim: the server showed the worker in a statement
+    which, once let go, was answered as a claim.
     """
 
     def evidence(story: Story) -> tuple[int, ...]:
+        claims = {
+            (entry.what.worker, entry.what.statement): entry.n
+            for entry in story.entries
+            if isinstance(entry.what, Attempted) and "claim" in entry.what.changes
+        }
         looks: dict[tuple[str, str], dict[int, int]] = {}
         for entry in story.reached:
-            looks.setdefault((entry.what.point, entry.what.proof), {})[entry.what.worker] = entry.n
+            stood = entry.what
+            if claims.get((stood.worker, stood.statement), 0) > entry.n:
+                looks.setdefault((stood.point, stood.proof), {})[stood.worker] = entry.n
         for (point, _), seen in looks.items():
             if len(seen) < count:
                 continue
@@ -428,7 +438,30 @@ def released_together(count: int) -> StoryFact:
                 return tuple(sorted(seen.values()))
         return ()
 
-    return Fact(f"{count} workers were released together", evidence)
+    return Fact(f"{count} workers were released together in their claims", evidence)
+
+
+def rescues(story: Story) -> Iterator[tuple[int, str]]:
+    """(entry, statement) of each change by which a worker took a running job away from the one who was granted it."""
+    for job in story.jobs.values():
+        for place, taken in enumerate(job.transitions):
+            old, holder = taken.moved.old, job.holder_before(place)
+            running = old is not None and old.state == State.RUNNING and taken.change in {"claim", "release", "fail"}
+            if running and taken.notice is not None and holder is not None and taken.worker not in {0, holder.worker}:
+                yield taken.notice.n, taken.notice.event.statement
+
+
+def _stood_in_a_rescue(story: Story) -> tuple[int, ...]:
+    for entry in story.reached:
+        if entry.what.point == Point.SNAPSHOT and entry.what.statement:
+            for n, statement in rescues(story):
+                if n < entry.n and statement == entry.what.statement:
+                    return (n, entry.n)
+    return ()
+
+
+stood_in_a_rescue: StoryFact = Fact("it stood in its takeover, before it locked a row", _stood_in_a_rescue)
+"""The server showed it, its snapshot taken, in a statement by which a job was taken over earlier in this play."""
 
 
 def _skipped_locked_row(story: Story) -> tuple[int, ...]:
@@ -696,6 +729,7 @@ def _fixed() -> dict[str, StoryFact]:
         late_call_after_takeover,
         late_call_or_abstained,
         skipped_locked_row,
+        stood_in_a_rescue,
         rolled_back_and_claimed_again,
         restarted_under_same_id,
         asked_the_outside,
@@ -720,7 +754,7 @@ def _fixed() -> dict[str, StoryFact]:
 
 _FIXED = _fixed()
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[str], StoryFact]], ...] = (
-    (re.compile(r"(\d+) workers were released together"), lambda text: released_together(int(text))),
+    (re.compile(r"(\d+) workers were released together in their claims"), lambda text: released_together(int(text))),
     (re.compile(r"workers died (\d+) times"), lambda text: worker_died_times(int(text))),
     (re.compile(r"more than (\d+) jobs waited at once"), lambda text: more_jobs_than_slots(int(text))),
     (re.compile(r"(\d+) jobs were claimed in one transaction"), lambda text: batch_claimed(int(text))),

@@ -121,8 +121,8 @@ class History:
         """Its process ends by itself."""
         return self.say(WorkerExited(worker, 1000 + worker, self._lives.get(worker, 1), code))
 
-    def reach(self, worker: int, point: str, key: str | None = None, proof: str = "seen") -> int:
-        return self.say(Reached(point, worker, self.pid(worker), key, proof))
+    def reach(self, worker: int, point: str, key: str | None = None, proof: str = "seen", statement: str = "") -> int:
+        return self.say(Reached(point, worker, self.pid(worker), key, proof, statement))
 
     def let_go(self, worker: int, point: str) -> int:
         return self.say(Released(point, worker))

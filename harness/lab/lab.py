@@ -426,27 +426,38 @@ class Lab:
         return True
 
     async def all_reached(self, point: Point, workers: Sequence[LabWorker], *, within_seconds: float) -> None:
-        """Wait until one look at the server shows every one of these workers parked at a gate, and record that look."""
+        """Wait until one look at the server shows each of these workers parked at a gate, and record that look."""
         gate = SNAPSHOT_GATE if point is Point.SNAPSHOT else CLAIM_GATE
         numbers = [worker.number for worker in workers]
 
-        async def all_parked() -> list[Parked] | None:
-            parked = await self.gates.parked(gate, numbers)
+        async def all_parked() -> list[tuple[Parked, str]] | None:
+            stops = [await worker.gate_of(point) for worker in workers]
             for worker in workers:
                 if not worker.running:
                     raise SubjectFailed(
                         f"worker {worker.number} has exited before it was {point}; its last output:\n{worker.tail()}"
                     )
-            return parked if {backend.worker for backend in parked} >= set(numbers) else None
+            if not all(stops):
+                return None
+            looked = await self.gates.parked(gate, numbers)
+            shown: list[tuple[Parked, str]] = []
+            for number, stop in zip(numbers, stops, strict=True):
+                assert stop is not None
+                here = [(backend, stop.statement_of(backend)) for backend in looked if backend.worker == number]
+                here = [each for each in here if each[1] or not stop.chooses]
+                if not here:
+                    return None
+                shown.append(here[0])
+            return shown
 
         shown = await self.eventually_shown(
             all_parked, within_seconds=within_seconds, reason=f"one look to show {len(workers)} backends at {point}"
         )
-        pids = ", ".join(str(backend.pid) for backend in shown)
+        pids = ", ".join(str(backend.pid) for backend, _ in shown)
         # One proof for all of them: it is one look that shows them together.
         proof = f"one look at the server shows {len(shown)} backends waiting at one gate: {pids}"
-        for backend in shown:
-            self.recorder.record(Reached(point.value, backend.worker, backend.pid, None, proof))
+        for backend, standing_in in shown:
+            self.recorder.record(Reached(point.value, backend.worker, backend.pid, None, proof, standing_in))
 
     async def release_together(self, point: Point, workers: Sequence[LabWorker]) -> None:
         """Open a gate for all of them by one statement."""

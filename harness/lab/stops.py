@@ -13,7 +13,7 @@ from typing import Protocol
 from harness.contracts.point import Point
 from harness.history.events import Called, Moved
 from harness.history.recorder import DeadlinePassed, PlayRecorder
-from harness.postgres.gates import Gates
+from harness.postgres.gates import Gates, Parked
 from harness.postgres.truth import CLAIM_GATE, RENEW_GATE, RESULT_GATE, SNAPSHOT_GATE
 from harness.postgres.view import ServerView
 from harness.sink.hold import SinkHold
@@ -33,6 +33,7 @@ class Evidence:
     pid: int
     key: str | None
     proof: str
+    statement: str = ""  # the fingerprint of the statement that the server shows it in, where one was asked for
 
 
 @dataclass(frozen=True)
@@ -102,19 +103,60 @@ class RequestStop:
 
 
 class GateStop:
-    """A backend parked inside the server: SNAPSHOT or COMMITTING."""
+    """A backend parked inside the server: SNAPSHOT or COMMITTING.
 
-    def __init__(self, point: Point, around: Surroundings, gate: int) -> None:
+    ``wanted`` says which statement is to be parked. What comes before it (a rescue, a heartbeat) passes the open gate; the
+    statement itself waits on the wire until the gate is shut, and is parked by it then. Without ``wanted``, whatever gets
+    to the gate first is parked.
+    """
+
+    def __init__(
+        self, point: Point, around: Surroundings, gate: int, wanted: Callable[[RequestView], bool] | None = None
+    ) -> None:
         self._point = point
         self._around = around
         self._gate = gate
+        self._wanted = wanted
+        self._sent: dict[str, str] = {}  # the texts of the wanted statements that came, with their fingerprints
+        self._hold: Hold | None = around.proxy.hold_request(self._comes, every=True) if wanted is not None else None
+
+    def _comes(self, request: RequestView) -> bool:
+        if self._wanted is None or not request.bound or not self._wanted(request):
+            return False
+        self._sent[request.sql] = request.fingerprint
+        return True
 
     async def arm(self) -> None:
+        if self._hold is None:
+            await self._around.gates.shut(self._gate, self._around.worker)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it parks a worker in certain statements only."""
+        return self._hold is not None
+
+    async def shut_when_sent(self) -> bool:
+        """Shut the gate before the wanted statement, once that waits on the wire, and let it go; whether the gate is shut."""
+        if self._hold is None:
+            return True
+        if not self._hold.hit.is_set():
+            return False
         await self._around.gates.shut(self._gate, self._around.worker)
+        self._hold.disarm()
+        return True
+
+    def statement_of(self, backend: Parked) -> str:
+        """The fingerprint of the wanted statement that the server shows this backend in, or "" when it shows another."""
+        shown = backend.query or ""
+        return next((known for text, known in self._sent.items() if shown and text.startswith(shown)), "")
 
     async def look(self) -> Evidence | None:
         """One look: where the worker stands now, or None when it is not at this gate."""
+        if not await self.shut_when_sent():
+            return None
         parked = await self._around.gates.parked(self._gate, [self._around.worker])
+        if self.chooses:
+            parked = [backend for backend in parked if self.statement_of(backend)]
         if not parked:
             return None
         backend = parked[0]
@@ -124,12 +166,15 @@ class GateStop:
         if point is Point.SNAPSHOT and mine:
             point = Point.CLAIMED  # a SELECT ... FOR UPDATE before this UPDATE has locked already
         held = f", holds row {mine[0].job}" if mine else ", holds no row of ours"
-        return Evidence(point, backend.pid, mine[0].key if mine else None, backend.told() + held)
+        key = mine[0].key if mine else None
+        return Evidence(point, backend.pid, key, backend.told() + held, self.statement_of(backend))
 
     async def reached(self, within_seconds: float) -> Evidence:
         return await _look_until(self.look, within_seconds, f"worker {self._around.worker} to be {self._point}")
 
     async def release(self) -> None:
+        if self._hold is not None:
+            self._hold.disarm()
         await self._around.gates.open(self._gate, self._around.worker)
 
     async def sever(self) -> None:
@@ -242,8 +287,11 @@ class SinkStop:
         self._hold.release()
 
 
-async def arm(point: Point, around: Surroundings) -> Stop:
-    """Arm a stop; the worker may be started afterwards."""
+async def arm(point: Point, around: Surroundings, *, statements: frozenset[str] | None = None) -> Stop:
+    """Arm a stop; the worker may be started afterwards.
+
+    ``statements``: the fingerprints of those in which it is to be parked at SNAPSHOT; without them, those that claim.
+    """
     match point:
         case Point.CLAIM_SENT:
             return RequestStop(point, around, frozenset({"claim"}))
@@ -261,10 +309,22 @@ async def arm(point: Point, around: Surroundings) -> Stop:
             claimed = ClaimedStop(around)
             await claimed.arm()
             return claimed
-        case Point.SNAPSHOT | Point.COMMITTING:
-            gate = GateStop(point, around, SNAPSHOT_GATE if point is Point.SNAPSHOT else CLAIM_GATE)
-            await gate.arm()
-            return gate
+        case Point.SNAPSHOT:
+            snapshot = GateStop(point, around, SNAPSHOT_GATE, _parked_in(statements, around))
+            await snapshot.arm()
+            return snapshot
+        case Point.COMMITTING:
+            committing = GateStop(point, around, CLAIM_GATE)
+            await committing.arm()
+            return committing
+
+
+def _parked_in(statements: frozenset[str] | None, around: Surroundings) -> Callable[[RequestView], bool] | None:
+    if statements is not None:
+        return lambda request: request.fingerprint in statements
+    if "claim" in around.proxy.book.learned():
+        return lambda request: "claim" in request.changes
+    return None  # nothing is known to claim: whatever writes the table first, and no word of which statement that is
 
 
 async def _look_until(look: Callable[[], object], within_seconds: float, what: str) -> Evidence:

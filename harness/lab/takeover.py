@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from harness.contracts.point import Point
 from harness.history.events import Attempted, Called, Entry
+from harness.history.facts import rescues
 from harness.history.recorder import DeadlinePassed
+from harness.history.story import Story
 from harness.lab.stops import RESULTS
 
 if TYPE_CHECKING:
@@ -49,6 +51,30 @@ async def superseded(
     if holds:
         await second.release(Point.RESULT_SENT)
     return second
+
+
+async def statements_that_take_over(lab: "Lab") -> frozenset[str]:
+    """Let one job be taken over from a worker that dies in its call; the fingerprints of the statements that took it away.
+
+    The probe's calm run shows no takeover, so that nothing is known of it before. Raises DeadlinePassed when no statement
+    of the rescuer's was seen to do it.
+    """
+    (example,) = await lab.enqueue(1)
+    dying = lab.worker(stops_at=Point.CALLED)
+    await dying.start()
+    await dying.reached(Point.CALLED, example)
+    await dying.kill()
+    await lab.lease_over(example)
+    rescuer = lab.worker()
+    await rescuer.start()
+    await lab.drained([example])
+    await rescuer.kill()
+    learned = frozenset(statement for _, statement in rescues(Story.of(lab.recorder.entries)) if statement)
+    if not learned:
+        raise DeadlinePassed(
+            f"job {example!r} was to be taken over from a dead worker; no statement was seen to do that"
+        )
+    return learned
 
 
 async def _late_act(lab: "Lab", first: "LabWorker", since: int, *, within_seconds: float) -> None:

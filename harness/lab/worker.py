@@ -19,7 +19,7 @@ from harness.history.events import (
     WorkerStarted,
 )
 from harness.history.recorder import DeadlinePassed
-from harness.lab.stops import Evidence, Stop, Surroundings, arm
+from harness.lab.stops import Evidence, GateStop, Stop, Surroundings, arm
 from harness.postgres.clock import forget
 from harness.processes.worker import WorkerProcess
 from harness.wire.proxy import Proxy
@@ -89,8 +89,8 @@ class LabWorker:
             await self.stop_at(point)
         self._stops_at = ()
 
-    async def stop_at(self, point: Point) -> None:
-        """Arm one more stop, now."""
+    async def stop_at(self, point: Point, *, statements: frozenset[str] | None = None) -> None:
+        """Arm one more stop, now. ``statements``: fingerprints of those to be parked in, for SNAPSHOT; or those that claim."""
         if self._proxy is None:
             self._proxy = await self._lab.open_proxy(self.number)
         around = Surroundings(
@@ -102,7 +102,7 @@ class LabWorker:
             self._lab.recorder,
             self._lab.is_ours,
         )
-        self._stops[point] = await arm(point, around)
+        self._stops[point] = await arm(point, around, statements=statements)
 
     async def _launch(self) -> None:
         ground = self._lab.ground
@@ -217,9 +217,15 @@ class LabWorker:
             raise DeadlinePassed(f"worker {self.number} is {evidence.point} with job {evidence.key!r}, not {key!r}")
         self._stood = evidence
         self._lab.recorder.record(
-            Reached(evidence.point.value, self.number, evidence.pid, evidence.key, evidence.proof)
+            Reached(evidence.point.value, self.number, evidence.pid, evidence.key, evidence.proof, evidence.statement)
         )
         return evidence
+
+    async def gate_of(self, point: Point) -> GateStop | None:
+        """The stop inside the server that it was armed with, once that is shut; None before."""
+        stop = self._stops[point]
+        assert isinstance(stop, GateStop), f"{point} is no gate"
+        return stop if await stop.shut_when_sent() else None
 
     async def release(self, point: Point) -> None:
         """Let the worker go on from a point."""

@@ -26,6 +26,7 @@ class Parked:
     wait_event_type: str | None
     wait_event: str | None
     xid: str | None
+    query: str | None  # as much of its text as the server keeps, 1 kB by default
 
     def told(self) -> str:
         """The sentence that a report shows as proof."""

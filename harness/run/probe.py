@@ -207,7 +207,7 @@ def _stops(book: StatementBook, learned: frozenset[str]) -> dict[Point, str]:
     renews = "yes" if "renew" in knows else "no statement was seen to renew a lease"
     return {
         Point.CLAIM_SENT: claims,
-        Point.SNAPSHOT: grants,
+        Point.SNAPSHOT: claims if grants == "yes" else grants,
         Point.CLAIMED: grants,
         Point.COMMITTING: grants,
         Point.COMMIT_LOST: claims if grants == "yes" else grants,

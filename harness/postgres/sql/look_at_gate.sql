@@ -1,6 +1,7 @@
 -- Who waits at a gate: the backends whose request for the gate's advisory lock is not granted.
 select
-    l.objid::integer as worker, a.pid, a.state, a.wait_event_type, a.wait_event, a.backend_xid::text as xid
+    l.objid::integer as worker, a.pid, a.state, a.wait_event_type, a.wait_event, a.backend_xid::text as xid,
+    a.query
 from pg_locks as l
 join pg_stat_activity as a using (pid)
 where l.locktype = 'advisory' and l.database = (select oid from pg_database where datname = current_database())

@@ -16,7 +16,7 @@ from harness.history.events import (
     Waited,
 )
 from harness.history.facts import StoryFact, fact_named
-from harness.history.made_up import History
+from harness.history.made_up import CLAIM_SQL, History
 from harness.history.story import Story
 
 Teller = Callable[[History], None]
@@ -146,27 +146,84 @@ def result_lost(h: History) -> None:
 def barrier(h: History) -> None:
     h.start(1, 2, 3)
     for worker in (1, 2, 3):
+        h.reach(worker, "snapshot", proof="one look shows 3", statement=CLAIM_SQL)
+    for worker in (1, 2, 3):
+        h.let_go(worker, "snapshot")
+    for worker in (1, 2, 3):
+        h.looks(worker)
+
+
+def barrier_in_something_else(h: History) -> None:
+    """As a worker that rescues before it claims may stand."""
+    h.start(1, 2, 3)
+    for worker in (1, 2, 3):
+        h.reach(worker, "snapshot", proof="one look shows 3", statement="update jobs set state = ? where lease < now()")
+    for worker in (1, 2, 3):
+        h.let_go(worker, "snapshot")
+    for worker in (1, 2, 3):
+        h.looks(worker)
+
+
+def barrier_in_nobody_knows_what(h: History) -> None:
+    h.start(1, 2, 3)
+    for worker in (1, 2, 3):
         h.reach(worker, "snapshot", proof="one look shows 3")
     for worker in (1, 2, 3):
         h.let_go(worker, "snapshot")
+    for worker in (1, 2, 3):
+        h.looks(worker)
+
+
+def barrier_with_one_that_never_claims(h: History) -> None:
+    h.start(1, 2, 3)
+    h.looks(3)
+    for worker in (1, 2, 3):
+        h.reach(worker, "snapshot", proof="one look shows 3", statement=CLAIM_SQL)
+    for worker in (1, 2, 3):
+        h.let_go(worker, "snapshot")
+    for worker in (1, 2):
+        h.looks(worker)
 
 
 def barrier_of_three_looks(h: History) -> None:
     h.start(1, 2, 3)
     for worker in (1, 2, 3):
-        h.reach(worker, "snapshot", proof=f"look {worker}")
+        h.reach(worker, "snapshot", proof=f"look {worker}", statement=CLAIM_SQL)
     for worker in (1, 2, 3):
         h.let_go(worker, "snapshot")
+    for worker in (1, 2, 3):
+        h.looks(worker)
 
 
 def barrier_with_an_early_bird(h: History) -> None:
     h.start(1, 2, 3)
     for worker in (1, 2):
-        h.reach(worker, "snapshot", proof="one look shows 3")
+        h.reach(worker, "snapshot", proof="one look shows 3", statement=CLAIM_SQL)
     h.let_go(1, "snapshot")
-    h.reach(3, "snapshot", proof="one look shows 3")
+    h.reach(3, "snapshot", proof="one look shows 3", statement=CLAIM_SQL)
     h.let_go(2, "snapshot")
     h.let_go(3, "snapshot")
+    for worker in (1, 2, 3):
+        h.looks(worker)
+
+
+def stood_in_a_rescue(h: History) -> None:
+    taken_over(h)
+    h.complete(2, "a")
+    h.reach(2, "snapshot", statement=CLAIM_SQL)
+
+
+def stood_in_a_first_claim(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.run(1, "a")
+    h.reach(2, "snapshot", statement=CLAIM_SQL)
+
+
+def stood_in_something_else(h: History) -> None:
+    taken_over(h)
+    h.complete(2, "a")
+    h.reach(2, "snapshot", statement="update jobs set lease = ?")
 
 
 def skipped(h: History) -> None:
@@ -247,6 +304,11 @@ SEEN: list[tuple[StoryFact, Teller, Teller]] = [
     (facts.late_call_or_abstained, abstained, paused),
     (facts.released_together(3), barrier, barrier_of_three_looks),
     (facts.released_together(3), barrier, barrier_with_an_early_bird),
+    (facts.released_together(3), barrier, barrier_in_something_else),
+    (facts.released_together(3), barrier, barrier_in_nobody_knows_what),
+    (facts.released_together(3), barrier, barrier_with_one_that_never_claims),
+    (facts.stood_in_a_rescue, stood_in_a_rescue, stood_in_a_first_claim),
+    (facts.stood_in_a_rescue, stood_in_a_rescue, stood_in_something_else),
     (facts.skipped_locked_row, skipped, calm),
     (facts.skipped_locked_row, skipped_a_held_row, calm),
     (facts.worker_died_times(2), deadly, restarted),
