@@ -10,7 +10,6 @@ from functools import cache
 
 from harness.contracts.fact import Fact
 from harness.contracts.point import Point
-from harness.contracts.subject import State
 from harness.history.events import (
     Attempted,
     Blocked,
@@ -442,12 +441,16 @@ def released_together(count: int) -> StoryFact:
 
 
 def rescues(story: Story) -> Iterator[tuple[int, str]]:
-    """(entry, statement) of each change by which a worker took a running job away from the one who was granted it."""
-    for job in story.jobs.values():
-        for place, taken in enumerate(job.transitions):
-            old, holder = taken.moved.old, job.holder_before(place)
-            running = old is not None and old.state == State.RUNNING and taken.change in {"claim", "release", "fail"}
-            if running and taken.notice is not None and holder is not None and taken.worker not in {0, holder.worker}:
+    """(entry, statement) of each change by which a worker took a job away from another that had written no result.
+
+    Where the job was given back first, that is the rescue, and not the claim that followed; a job that only becomes
+    visible again is taken away by the claim.
+    """
+    for job, index, earlier, later in takeovers(story, live=True):
+        span = (job.transitions[place] for place in job.span(index - 1))
+        given_back = [t for t in span if t.change in {"release", "fail"} and t.worker != earlier.worker]
+        for taken in given_back or [later]:
+            if taken.notice is not None:
                 yield taken.notice.n, taken.notice.event.statement
 
 

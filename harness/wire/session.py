@@ -57,6 +57,7 @@ class Session:
         self._startup = b""
         self._started = False
         self._connecting: asyncio.Task[None] | None = None
+        self._given_up = False
         # Wanted changes of the transaction, and those that have become durable.
         self._wanted: dict[ReplyHold, NoticeView] = {}
         self._durable: dict[ReplyHold, NoticeView] = {}
@@ -150,7 +151,7 @@ class Session:
             end(self._client, "reset")
             self._forget()
             return
-        if self._server is None or self._client_gone:
+        if self._server is None or self._client_gone or self._server_gone:
             end(self._server, "reset")
             return
         self._server.write(packet)
@@ -159,6 +160,12 @@ class Session:
         if early:
             self._client_bytes(early)
         self.refresh()
+
+    def _stop_connecting(self) -> None:
+        """Give up a connection to the server that is not made yet. One that is made is ended as any other."""
+        if self._connecting is not None and not self._started and self._server is None:
+            self._given_up = True
+            self._connecting.cancel()
 
     async def _cancel(self, packet: bytes) -> None:
         """Pass a cancel request on; the client may believe it is done once the server has hung up."""
@@ -182,6 +189,11 @@ class Session:
             end(self._client, "close")
 
     def server_connected(self, side: ServerSide, transport: asyncio.Transport) -> None:
+        if self._given_up:
+            # uvloop still says so of a connection that was cancelled as it was made, and never tells of its end: nobody
+            # may wait for that.
+            end(transport, "reset")
+            return
         self._server_side, self._server = side, transport
 
     def refresh(self) -> None:
@@ -440,8 +452,8 @@ class Session:
         self._queue.clear()
         self._gate = self._noticed = None
         self._undecided = self._struck = False
-        if self._connecting is not None and not self._started and self.id:
-            self._connecting.cancel()
+        if self.id:
+            self._stop_connecting()
         end(self._server, "close")
 
     def server_lost(self, *, gone: bool = False) -> None:
@@ -489,8 +501,7 @@ class Session:
             end(self._client, ending)
         if side != "client":
             self._server_gone = True
-            if self._connecting is not None and not self._started:
-                self._connecting.cancel()
+            self._stop_connecting()
             end(self._server, ending)
 
     # ---------------------------------------------------------------- backpressure
