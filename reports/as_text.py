@@ -29,10 +29,13 @@ def line(play: PlayDoc, *, colour: bool = False, width: int | None = None) -> st
     return _paint(play, head, colour=colour) + (f"  {tail}" if tail else "")
 
 
-def render(document: Document, *, colour: bool = False, width: int | None = None) -> bytes:
-    """The final summary. Without ``width`` nothing is wrapped, so that each line can be searched for."""
+def render(document: Document, *, colour: bool = False, width: int | None = None, told: bool = False) -> bytes:
+    """The final summary. Without ``width`` nothing is wrapped, so that each line can be searched for.
+
+    ``told``: the reader has seen the line of each play already; only the stories follow.
+    """
     wide = None if width is None else max(width, _LEAST_WIDTH)
-    return ("\n".join(_report(document, colour=colour, width=wide)) + "\n").encode()
+    return ("\n".join(_report(document, colour=colour, width=wide, told=told)) + "\n").encode()
 
 
 def tables(document: Document) -> bytes:
@@ -43,14 +46,15 @@ def tables(document: Document) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _report(document: Document, *, colour: bool, width: int | None) -> Iterator[str]:
+def _report(document: Document, *, colour: bool, width: int | None, told: bool) -> Iterator[str]:
     subject, server = document.subject, document.server
     about = f"{words.legible(subject.name)}, {words.legible(subject.guarantee)}"
     where = f"PostgreSQL {words.legible(server.version)} ({words.legible(server.source)})"
     yield from _wrap(f"queueproof {document.tool_version}: {about}, on {where}, seed {document.seed}", width)
-    yield ""
+    if not told:
+        yield ""
     titles = min(max((len(words.label(play)) for play in document.plays), default=0), _TITLE_WIDTH)
-    for play in document.plays:
+    for play in () if told else document.plays:
         yield from _summary(play, titles, colour=colour, width=width)
     for play in document.plays:
         if play.verdict in {Verdict.FAIL, Verdict.INCONCLUSIVE} or play.findings:

@@ -83,7 +83,7 @@ def command(
         played=lambda play: say(as_text.line(play, width=terminal_width())),
     )
     document = run_to_the_end(run_drills(options, listener))
-    return keep_and_show(document, options.folder, as_json=as_json)
+    return keep_and_show(document, options.folder, as_json=as_json, live=True)
 
 
 def _names_and_subject(words: Sequence[str], faults: Sequence[str]) -> tuple[tuple[str, ...], Path | None]:

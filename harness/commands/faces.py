@@ -14,8 +14,8 @@ def colour_on(stream: Any) -> bool:
     return bool(stream.isatty()) and "NO_COLOR" not in os.environ
 
 
-def keep_and_show(document: Any, folder: Path, *, as_json: bool) -> int:
-    """The exit code of its verdict."""
+def keep_and_show(document: Any, folder: Path, *, as_json: bool, live: bool = False) -> int:
+    """The exit code of its verdict. ``live``: standard error has had a line per play as it ended."""
     from harness.run import keep as kept
     from reports import as_text, discover
 
@@ -25,7 +25,10 @@ def keep_and_show(document: Any, folder: Path, *, as_json: bool) -> int:
     if as_json:
         sys.stdout.buffer.write(faces["json"].render(document))
     else:
-        sys.stdout.buffer.write(as_text.render(document, colour=colour_on(sys.stdout), width=terminal_width()))
+        told = live and sys.stdout.isatty() and sys.stderr.isatty()  # both are read on one terminal
+        sys.stdout.buffer.write(
+            as_text.render(document, colour=colour_on(sys.stdout), width=terminal_width(), told=told)
+        )
     sys.stdout.flush()
     say(f"reports are in {folder}/")
     return EXIT_OF[Verdict(document.verdict)]

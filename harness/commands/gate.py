@@ -67,4 +67,4 @@ def command(
         played=lambda play: say(as_text.line(play, colour=colour, width=terminal_width())),
     )
     document = run_to_the_end(run_gate(options, listener))
-    return keep_and_show(document, folder, as_json=as_json)
+    return keep_and_show(document, folder, as_json=as_json, live=True)

@@ -68,6 +68,15 @@ def test_a_live_line_is_one_line(broken: Document):
     assert cut.endswith("…")
 
 
+def test_lines_that_were_told_as_the_plays_ended_are_not_told_again(broken: Document):
+    again = as_text.render(broken).decode()
+    once = as_text.render(broken, told=True).decode()
+    for play in broken.plays:
+        assert as_text.line(play).split("  ")[0] in again
+    stories = again[again.index("\n\n", again.index("\n\n") + 1) :]  # after the heading and the lines
+    assert once == again[: again.index("\n")] + "\n" + stories[1:]
+
+
 def test_repetitions_are_numbered(broken: Document):
     play = msgspec.structs.replace(broken.plays[0], repeat=3)
     assert "two sessions lock skip roll back (3)" in as_text.line(play)
