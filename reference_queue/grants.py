@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 
@@ -13,6 +13,10 @@ class Phase(enum.StrEnum):
     CALL_UNKNOWN = "call_unknown"
     RESULT_OBTAINED = "result_obtained"
     CONFIRMING = "confirming"
+
+
+class WrongColumns(Exception):
+    """A statement that grants returned rows which tell too little: an overlay's must return what the package's own does."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,12 @@ class Grant:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], deadline: float) -> "Grant":
+        missing = _COLUMNS.difference(row)
+        if missing:
+            raise WrongColumns(
+                f"a statement that grants jobs returned no column {', '.join(sorted(missing))}:"
+                " let it return what the package's claim.sql does"
+            )
         return cls(
             id=row["id"],
             operation_key=row["operation_key"],
@@ -48,3 +58,6 @@ class Grant:
             may_call=row["may_call"],
             deadline=deadline,
         )
+
+
+_COLUMNS = frozenset(field.name for field in fields(Grant)) - {"deadline"}

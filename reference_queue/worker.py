@@ -20,7 +20,7 @@ import psycopg
 
 from reference_queue import handlers as handling
 from reference_queue.attempt import Attempt
-from reference_queue.grants import Grant
+from reference_queue.grants import Grant, WrongColumns
 from reference_queue.heartbeat import Heartbeat
 from reference_queue.held import Held
 from reference_queue.metrics import Endpoint, Metrics
@@ -275,14 +275,14 @@ def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *val
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 after a drain, 2 for a wrong setting or schema, 3 when the database cannot be reached."""
+    """Exit code 0 after a drain, 2 for a wrong setting, schema or statement, 3 when the database cannot be reached."""
     logging.basicConfig(
         level=os.environ.get("QUEUE_LOG", "INFO"), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )
     try:
         settings = read(sys.argv[1:] if arguments is None else arguments, os.environ)
         asyncio.run(work(settings, Statements.from_environment(os.environ)))
-    except (BadSetting, WrongSchema, MissingStatement) as error:
+    except (BadSetting, WrongSchema, WrongColumns, MissingStatement) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     except NothingHappened as error:
