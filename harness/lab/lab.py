@@ -642,6 +642,13 @@ class Lab:
 
     async def end_backend(self, pid: int) -> str:
         """Make sure that a backend is gone: "itself" when it had ended already, "harness" when we terminated it."""
+        try:
+            return await self._end_backend(pid)
+        except psycopg.OperationalError:  # the fault that ended others' connections may have ended ours
+            await self.reconnect()
+            return await self._end_backend(pid)
+
+    async def _end_backend(self, pid: int) -> str:
         if await self.view.backend(pid) is None:
             return "itself"
         await self._admin.execute("select pg_terminate_backend(%s)", (pid,))

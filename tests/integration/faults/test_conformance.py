@@ -158,3 +158,17 @@ def test_it_heals_when_interrupted_and_by_itself(bench: Bench, fault: Fault[Targ
         await bench.mended()
 
     bench.run(interrupted())
+
+
+def test_a_worker_is_killed_although_the_fault_before_ended_our_own_connections(bench: Bench) -> None:
+    async def play() -> None:
+        lab = bench.lab
+        worker = lab.workers[0]
+        connection = await lab.connect("striker")
+        await connection.execute("select pg_terminate_backend(%s)", (lab.view.connection.info.backend_pid,))
+        await worker.kill()
+        assert not worker.running
+        await worker.start()
+        await bench.mended()
+
+    bench.run(play())
