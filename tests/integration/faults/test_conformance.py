@@ -160,15 +160,12 @@ def test_it_heals_when_interrupted_and_by_itself(bench: Bench, fault: Fault[Targ
     bench.run(interrupted())
 
 
-def test_a_worker_is_killed_although_the_fault_before_ended_our_own_connections(bench: Bench) -> None:
+def test_a_backend_is_ended_although_the_fault_before_ended_our_own_connections(bench: Bench) -> None:
     async def play() -> None:
         lab = bench.lab
-        worker = lab.workers[0]
-        connection = await lab.connect("striker")
-        await connection.execute("select pg_terminate_backend(%s)", (lab.view.connection.info.backend_pid,))
-        await worker.kill()
-        assert not worker.running
-        await worker.start()
+        victim, striker = await lab.connect("victim"), await lab.connect("striker")
+        await striker.execute("select pg_terminate_backend(%s)", (lab.view.connection.info.backend_pid,))
+        assert await lab.end_backend(victim.info.backend_pid) == "harness"
         await bench.mended()
 
     bench.run(play())
