@@ -19,7 +19,7 @@ from harness.capacity.replay import TOLERANCE, Replay
 from harness.capacity.replay import Trace as ReplayTrace
 from harness.capacity.simulation import Attempt as ReplayAttempt
 from harness.capacity.simulation import Job, Limiter, Outage, Path, walk_attempts
-from harness.load.run import Measured
+from harness.load.measured import Measured
 from harness.load.schedule import Times
 from harness.load.trace import Attempt
 

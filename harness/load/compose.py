@@ -25,9 +25,9 @@ from harness.document import (
 )
 from harness.load.analysis import Analysis, analyse, slots_were_full
 from harness.load.giving_up import judge_giving_up
+from harness.load.measured import OUTAGE, RECOVERY, STEADY, WARM_UP, Measured
 from harness.load.plan import LoadPlan
 from harness.load.promises import judge_promises
-from harness.load.run import OUTAGE, RECOVERY, STEADY, WARM_UP, Measured
 from harness.load.samplers import number
 from harness.load.trace import Look
 from harness.load.verdict import Part, conclude, judge

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.contracts.verdict import Verdict
-from harness.load.run import Measured
+from harness.load.measured import Measured
 from harness.load.verdict import Part
 
 MOST_SHARE = 0.05  # of the jobs that became due in the outage

@@ -8,7 +8,7 @@ import numpy as np
 from harness.capacity import quantities as q
 from harness.contracts.verdict import Verdict
 from harness.load.analysis import Analysis
-from harness.load.run import Measured
+from harness.load.measured import Measured
 from harness.load.verdict import Part
 
 AGE_SHARE = 0.95

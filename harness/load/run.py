@@ -5,29 +5,29 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 import psycopg
 
 from harness.capacity.band import judging_window_seconds
-from harness.capacity.sizing import SizeAnswer, size
+from harness.capacity.sizing import size
 from harness.contracts.problem import BadInput, EnvironmentFailed
 from harness.contracts.subject import Subject
+from harness.load.measured import OUTAGE, RECOVERY, STEADY, WARM_UP, Measured, Phases, Steady
 from harness.load.outside import Outside
-from harness.load.plan import LoadPlan, Scaled
+from harness.load.plan import LoadPlan
 from harness.load.producer import BySql, Orders, sender_for
 from harness.load.producing import Produced, ProducerProcess, Production
 from harness.load.samplers import HostMetrics, Samplers
-from harness.load.schedule import Times, due_times
-from harness.load.steadiness import Steadiness, judge_steadiness
+from harness.load.schedule import due_times
+from harness.load.steadiness import judge_steadiness
 from harness.load.table import Ended, LoadTable
-from harness.load.trace import DIGITS, Attempt, Look, Trace
+from harness.load.trace import DIGITS, Look, Trace
 from harness.load.workers import JOIN_SECONDS, Joined, Place, Workers
 from harness.postgres.address import Address
 from harness.postgres.cluster import Cluster, open_cluster
@@ -37,7 +37,6 @@ from harness.processes.watchdog import Watchdog
 from harness.run.provision import Site, prepare
 from harness.sink import Sink
 
-WARM_UP, STEADY, OUTAGE, RECOVERY = "warm-up", "steady", "outage", "recovery"
 TICK_SECONDS = 0.05
 PROGRESS_SECONDS = 1.0
 LEAD_SECONDS = 2.5  # processes start meanwhile
@@ -89,63 +88,6 @@ class LoadOptions:
     host_metrics: str | None = None
     durable: bool = True  # False: a server of ours does without fsync, and then the run says nothing about disks
     front: Callable[[], Production] = ProducerProcess
-
-
-@dataclass(frozen=True)
-class Steady:
-    """What the queue is like when nothing is wrong: the limits within which it counts as current."""
-
-    usual: int  # unstarted, the median: claims take a moment, so it need not be zero
-    unstarted: float
-    oldest_unstarted_age: float
-    oldest_unfinished_age: float
-    moves: bool  # the oldest unfinished job is not the same one all the time
-
-
-@dataclass
-class Phases:
-    """When what began, in seconds of the run."""
-
-    steady_began: float = 0.0
-    outage_began: float = 0.0
-    recovery_began: float = 0.0
-    current_at: float | None = None  # since when it has been current, and was so for the whole window
-    ended: float = 0.0
-    warm_up: Steadiness | None = None
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Everything a run leaves: what is analysed, and nothing that is alive."""
-
-    plan: LoadPlan
-    scaled: Scaled
-    answer: SizeAnswer  # theory about the run as it was run
-    seed: int
-    phases: Phases
-    steady: Steady
-    held_seconds: float  # how long it had to be current
-    stuck_seconds: float  # at the head for so long: it does not move
-    dues: Times
-    attempts: tuple[Attempt, ...]
-    starts: Times
-    effects: np.ndarray
-    produced: Produced
-    ended: tuple[Ended, ...]
-    deletes: bool
-    samples: pd.DataFrame
-    looks: tuple[Look, ...]
-    strangers: int
-    worst_loop_lag: float
-    prefix: str
-    server_version: str
-    server_source: str
-    server_address: str
-    server_settings: dict[str, str]
-    cores: int
-    notes: tuple[str, ...] = ()
-    left: tuple[str, ...] = field(default=())
-    given_up: Mapping[int, float] = field(default_factory=dict)  # job to when the table said it is dead or set aside
 
 
 async def run_load(options: LoadOptions, listener: Listener) -> Measured:

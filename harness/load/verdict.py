@@ -11,7 +11,7 @@ import numpy as np
 from harness.capacity.replay import TOLERANCE
 from harness.contracts.verdict import Verdict
 from harness.load.analysis import Analysis
-from harness.load.run import RECOVERY, STEADY, Measured
+from harness.load.measured import RECOVERY, STEADY, Measured
 
 MOST_LAG_SECONDS = 0.05
 MOST_LOOP_LAG_MS = 100.0

@@ -10,9 +10,9 @@ from harness.capacity.draws import Service
 from harness.capacity.simulation import Attempt as SimulatedAttempt
 from harness.capacity.simulation import Job, Limiter, Outage, walk_attempts
 from harness.capacity.sizing import size
+from harness.load.measured import Measured, Phases, Steady
 from harness.load.plan import read_plan
 from harness.load.producing import Produced
-from harness.load.run import Measured, Phases, Steady
 from harness.load.schedule import due_times
 from harness.load.table import Ended
 from harness.load.trace import Attempt, Look

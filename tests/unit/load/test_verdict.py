@@ -7,8 +7,8 @@ import pytest
 
 from harness.contracts.verdict import Verdict
 from harness.load.analysis import Slope, analyse
+from harness.load.measured import RECOVERY, STEADY
 from harness.load.producing import Produced
-from harness.load.run import RECOVERY, STEADY
 from harness.load.steadiness import Steadiness
 from harness.load.table import Ended
 from harness.load.verdict import conclude, judge
