@@ -40,6 +40,7 @@ class FindingDoc(msgspec.Struct, frozen=True, omit_defaults=True):
     workers: tuple[int, ...] = ()
     witnesses: tuple[Witness, ...] = ()
     known: str | None = None  # the reason from --known when it is an accepted finding
+    mend: str = ""  # what usually has to be changed; back-ticks set off code
 
 
 class FactDoc(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -22,9 +22,10 @@ FILENAME = "report.html"
 
 @dataclass(frozen=True)
 class _Told:
-    """A finding with its drawing."""
+    """A finding with its drawing, and how it is usually mended where that is told."""
 
     finding: FindingDoc
+    mend: str
     drawing: charts.Timeline | None
 
 
@@ -88,7 +89,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals.update(
         sign=words.sign, label=words.label, seconds=words.seconds, moment=words.moment, told=words.told, key=words.key,
-        concerns=words.concerns, paragraphs=words.paragraphs, width=charts.WIDTH, pass_=Verdict.PASS.value,
+        concerns=words.concerns, spans=words.spans, paragraphs=words.paragraphs, width=charts.WIDTH, pass_=Verdict.PASS.value,
     )  # fmt: skip
     environment.filters["slug"] = lambda verdict: "".join(c if c.isalnum() else "-" for c in verdict)
     return environment
@@ -101,7 +102,8 @@ def _legible(value: object) -> object:
 
 def _chapter(number: int, play: PlayDoc) -> _Chapter:
     told = tuple(
-        _Told(finding, charts.timeline(play.timeline, finding.witnesses, finding.key)) for finding in play.findings
+        _Told(finding, mend, charts.timeline(play.timeline, finding.witnesses, finding.key))
+        for finding, mend in words.with_mends(play.findings)
     )
     return _Chapter(
         id=f"play-{number}",

@@ -125,13 +125,13 @@ def _story(play: PlayDoc) -> Iterator[str]:
     missed = [fact for fact in play.facts if not fact.happened]
     if missed and not play.findings:  # a finding says what happened instead
         yield "\n".join(f"- did not happen: {plain(words.told(fact.sentence))}" for fact in missed) + "\n"
-    for finding in play.findings:
-        yield _finding(finding)
+    for finding, mend in words.with_mends(play.findings):
+        yield _finding(finding, mend)
     if play.reproduce:
         yield f"{_fenced(words.legible(play.reproduce))}\n"
 
 
-def _finding(finding: FindingDoc) -> str:
+def _finding(finding: FindingDoc, mend: str) -> str:
     serves = f" ({', '.join(finding.serves)})" if finding.serves else ""
     told = [f"**{plain(finding.title)}**: {code(finding.invariant)}{plain(serves)}", ""]
     if concerned := words.concerns(finding):
@@ -146,6 +146,9 @@ def _finding(finding: FindingDoc) -> str:
     told += [plain(words.told(finding.sentence, finding.key)), ""]
     if finding.known:
         told += [f"_Known and accepted:_ {plain(words.told(finding.known))}", ""]
+    if mend:
+        shown = "".join(code(text) if coded else plain(text) for text, coded in words.spans(mend))
+        told += [f"_Usually mended by:_ {shown}", ""]
     return "\n".join(told)
 
 

@@ -99,8 +99,8 @@ def story(play: PlayDoc, *, colour: bool = False, width: int | None = None) -> I
     for fact in play.facts:
         if not fact.happened and not play.findings:  # a finding says what happened instead
             yield from _wrap(f"did not happen: {words.told(fact.sentence)}", width, "  ")
-    for number, finding in enumerate(play.findings, 1):
-        yield from _finding(number, finding, width)
+    for number, (finding, mend) in enumerate(words.with_mends(play.findings), 1):
+        yield from _finding(number, finding, mend, width)
     if play.figures:
         figures = "; ".join(" ".join(measure(name, value)) for name, value in play.figures.items())
         yield from _wrap(f"measured: {words.told(figures)}", width, "  ")
@@ -108,7 +108,7 @@ def story(play: PlayDoc, *, colour: bool = False, width: int | None = None) -> I
         yield f"  reproduce: {words.legible(play.reproduce)}"  # never wrapped: it is there to be copied
 
 
-def _finding(number: int, finding: FindingDoc, width: int | None) -> Iterator[str]:
+def _finding(number: int, finding: FindingDoc, mend: str, width: int | None) -> Iterator[str]:
     serves = f" ({', '.join(finding.serves)})" if finding.serves else ""
     yield from _wrap(
         f"{number}. {words.legible(finding.title)} [{words.legible(finding.invariant)}]{serves}", width, "  "
@@ -119,6 +119,8 @@ def _finding(number: int, finding: FindingDoc, width: int | None) -> Iterator[st
     yield from _wrap(words.told(finding.sentence, finding.key), width, "     ")
     if finding.known:
         yield from _wrap(f"known and accepted: {words.told(finding.known)}", width, "     ")
+    if mend:
+        yield from _wrap(f"usually mended by: {mend}", width, "     ")
 
 
 def _moments(witnesses: tuple[Witness, ...], key: str | None, width: int | None) -> Iterator[str]:

@@ -6,7 +6,7 @@ Escaping for a format (HTML, XML, Markdown) is each face's own business and come
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.contracts.scenario import HEADINGS
 from harness.contracts.verdict import Verdict
@@ -112,6 +112,22 @@ def concerns(finding: FindingDoc) -> str:
     if finding.workers:
         parts.append(f"worker{'s' if len(finding.workers) > 1 else ''} {listing(map(str, finding.workers))}")
     return ", ".join(parts)
+
+
+def with_mends(findings: Iterable[FindingDoc]) -> Iterator[tuple[FindingDoc, str]]:
+    """Each finding, with how it is usually mended; of several by one invariant only the first tells it."""
+    seen: set[str] = set()
+    for finding in findings:
+        yield finding, "" if finding.invariant in seen else told(finding.mend)
+        seen.add(finding.invariant)
+
+
+def spans(text: str) -> tuple[tuple[str, bool], ...]:
+    """Text at whose back-ticks code begins and ends, as pairs of a piece and whether it is code."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return ((text, False),)  # one of them is no pair's
+    return tuple((piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece)
 
 
 def listing(items: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ def command(
     """Judge a stored history again, without a server."""
     import json
 
+    from harness.invariants import discover as discover_invariants
     from harness.run.judge import judge_history
     from harness.run.keep import HISTORY, find_run
 
@@ -31,13 +32,17 @@ def command(
     if not judged:
         raise BadInput(f"RUN: {folder / HISTORY} holds no play that could be judged")
     verdict = Verdict.worst(each.verdict for each in judged.values())
+    mends = {invariant.name: invariant.mend for invariant in discover_invariants()}
     if as_json:
         rows = [
             {
                 "play": name,
                 "verdict": each.verdict.value,
                 "reason": each.reason,
-                "findings": [{"invariant": f.invariant, "sentence": f.sentence} for f in each.findings],
+                "findings": [
+                    {"invariant": f.invariant, "sentence": f.sentence, "mend": mends[f.invariant]}
+                    for f in each.findings
+                ],
                 "missing": list(each.missing),
             }
             for name, each in judged.items()
@@ -46,6 +51,8 @@ def command(
     else:
         for name, each in judged.items():
             print(f"{each.verdict.value:14} {name}: {each.reason}")
+        for caught in dict.fromkeys(finding.invariant for each in judged.values() for finding in each.findings):
+            print(f"{caught} is usually mended by: {mends[caught]}")
         print(f"{verdict.value}: {len(judged)} plays judged from {folder / HISTORY}")
     for told in truncated:
         say(told)

@@ -55,8 +55,10 @@ def command(
             "why": _why(invariant.judge),
             "serves": invariant.serves,
             "broken_queue": invariant.broken_queue,
+            "mend": invariant.mend,
         }
         text = [f"{name}\n\n{told['judges']}\n\n{told['why']}\n"]
+        text += [f"Usually mended by: {invariant.mend}\n"]
         text += [f"It serves {', '.join(invariant.serves)}. It must catch the broken queue {invariant.broken_queue}."]
     else:
         told = {"requirement": name, "title": titles()[name], "proven_by": proofs(scenarios.values())[name]}

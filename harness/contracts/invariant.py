@@ -22,13 +22,15 @@ class Invariant(Generic[Story]):
     """One judgement. ``judge`` yields findings (broken) and unknowns (could not tell).
 
     ``applies`` returns a reason when the subject lacks what is judged, else None. ``caught_by`` names the broken
-    queue, in ``harness/subjects/broken``, that this invariant must catch.
+    queue, in ``harness/subjects/broken``, that this invariant must catch. ``mend`` is what whoever owns a queue that was caught
+    usually has to change, in one or two sentences; back-ticks set off code.
     """
 
     name: str
     title: str
     serves: tuple[str, ...]
     broken_queue: str
+    mend: str
     judge: Callable[[Story], Iterable[Finding | Unknown]]
     applies: Callable[[Story], str | None]
 
@@ -39,7 +41,7 @@ def always(_: object) -> str | None:
 
 
 def invariant(
-    *, serves: tuple[str, ...], broken_queue: str, applies: Callable[[Story], str | None] = always
+    *, serves: tuple[str, ...], broken_queue: str, mend: str, applies: Callable[[Story], str | None] = always
 ) -> Callable[[Callable[[Story], Iterable[Finding | Unknown]]], Invariant[Story]]:
     """Declare the decorated pure function an invariant. Its name is the function's, its title the docstring's first line."""
 
@@ -47,6 +49,6 @@ def invariant(
         title = (judge.__doc__ or "").strip().splitlines()
         if not title:
             raise TypeError(f"invariant {judge.__name__} needs a docstring: its first line is its title")
-        return Invariant(judge.__name__, title[0].rstrip("."), serves, broken_queue, judge, applies)
+        return Invariant(judge.__name__, title[0].rstrip("."), serves, broken_queue, mend, judge, applies)
 
     return declare

@@ -22,7 +22,15 @@ def _applies(story: Story) -> str | None:
     )
 
 
-@invariant(serves=("Q3", "Q11", "Q12", "V4"), broken_queue="expired_to_pending_without_asking", applies=_applies)
+@invariant(
+    serves=("Q3", "Q11", "Q12", "V4"),
+    broken_queue="expired_to_pending_without_asking",
+    applies=_applies,
+    mend=(
+        "Store that a call was begun before making it, and keep that at a takeover: an expired job is no plain "
+        "pending one. The new holder asks the outside by the operation key before it calls."
+    ),
+)
 def asks_before_repeating(story: Story) -> Iterator[Finding | Unknown]:
     """A call of unknown outcome is repeated only after asking."""
     for job in story.jobs.values():

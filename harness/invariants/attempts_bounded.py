@@ -18,7 +18,16 @@ def _applies(story: Story) -> str | None:
     return None if story.subject.max_attempts is not None else "declare subject.max_attempts to have this judged"
 
 
-@invariant(serves=("Q12", "Q13"), broken_queue="crash_not_counted", applies=_applies)
+@invariant(
+    serves=("Q12", "Q13"),
+    broken_queue="crash_not_counted",
+    applies=_applies,
+    mend=(
+        "Count the attempt in the statement that grants the job, takeovers included (`attempts = attempts + 1`), "
+        "since a worker that dies reports nothing. Where `attempts >= max_attempts`, end the job instead of granting "
+        "it."
+    ),
+)
 def attempts_bounded(story: Story) -> Iterator[Finding | Unknown]:
     """No job is started more often than max_attempts."""
     most = story.subject.max_attempts or 0

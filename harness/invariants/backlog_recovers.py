@@ -21,7 +21,15 @@ def _was_given(story: Story) -> str | None:
     return None if any(wait.what.what == RECOVERY for wait in story.waits) else "no recovery was waited for"
 
 
-@invariant(serves=("V10", "Q16"), broken_queue="no_reconnect", applies=_was_given)
+@invariant(
+    serves=("V10", "Q16"),
+    broken_queue="no_reconnect",
+    applies=_was_given,
+    mend=(
+        "Open a new connection with back-off after each lost one, in the claim loop, the heartbeat and the listener "
+        "alike. Or let the process exit and have a supervisor start it again."
+    ),
+)
 def backlog_recovers(story: Story) -> Iterator[Finding | Unknown]:
     """The backlog is back to normal within its budget."""
     for wait in story.waits:

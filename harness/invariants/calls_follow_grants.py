@@ -22,7 +22,15 @@ def _applies(story: Story) -> str | None:
     return "its claim changes no row: the mapping shows neither an owner nor a token, and no row was seen to be granted"
 
 
-@invariant(serves=("Q2", "Q7", "V2", "V4", "V11"), broken_queue="calls_whatever_the_update_said", applies=_applies)
+@invariant(
+    serves=("Q2", "Q7", "V2", "V4", "V11"),
+    broken_queue="calls_whatever_the_update_said",
+    applies=_applies,
+    mend=(
+        "Start only rows that the granting UPDATE itself returns (`update ... returning id, token`), not rows that a "
+        "SELECT found before. Call after its COMMIT has been confirmed."
+    ),
+)
 def calls_follow_grants(story: Story) -> Iterator[Finding | Unknown]:
     """Every call follows a committed grant of its own."""
     unordered: list[int] = []

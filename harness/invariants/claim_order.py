@@ -48,7 +48,15 @@ def _priorities_named(story: Story) -> bool:
     return any(job.enqueued[0].what.priority is not None for job in story.jobs.values() if job.enqueued)
 
 
-@invariant(serves=("Q4", "Q15", "Q18", "V2"), broken_queue="newest_first", applies=_applies)
+@invariant(
+    serves=("Q4", "Q15", "Q18", "V2"),
+    broken_queue="newest_first",
+    applies=_applies,
+    mend=(
+        "Put the promised order into the sub-select that locks and limits (`order by run_at, id limit $1 for update "
+        "skip locked`). Per key, grant a job only when no earlier one of its key is still open, and one per claim."
+    ),
+)
 def claim_order(story: Story) -> Iterator[Finding | Unknown]:
     """Jobs are claimed in the declared order."""
     if story.subject.order == "per-key":

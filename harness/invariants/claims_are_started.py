@@ -17,7 +17,14 @@ NAME = "claims_are_started"
 LOOKS = 3
 
 
-@invariant(serves=("Q7", "Q16", "V11"), broken_queue="over_claim_by_in_subquery")
+@invariant(
+    serves=("Q7", "Q16", "V11"),
+    broken_queue="over_claim_by_in_subquery",
+    mend=(
+        "Lock the candidates in a `materialized` CTE or by `id = any(array(select ... limit $1 for update skip "
+        "locked))`: in `id in (select ...)` the limit may run once per row. Start every row that is returned."
+    ),
+)
 def claims_are_started(story: Story) -> Iterator[Finding | Unknown]:
     """What a worker was granted it does not forget."""
     looks: dict[int, list[int]] | None = None

@@ -22,7 +22,14 @@ CUT_BYTES = 1023  # a server shows no more of a statement than track_activity_qu
 _ENOUGH = 40
 
 
-@invariant(serves=("Q7", "V3", "V6"), broken_queue="claim_without_skip_locked")
+@invariant(
+    serves=("Q7", "V3", "V6"),
+    broken_queue="claim_without_skip_locked",
+    mend=(
+        "End the sub-select that finds the job with `for update skip locked`, in every statement that grants jobs, "
+        "takeovers included."
+    ),
+)
 def claims_not_blocked(story: Story) -> Iterator[Finding | Unknown]:
     """No claim waits behind a locked row."""
     told: set[int] = set()

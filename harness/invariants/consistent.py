@@ -14,7 +14,14 @@ NAME = "consistent"
 MOST = 5
 
 
-@invariant(serves=("Q21", "V8"), broken_queue="audit_forgotten")
+@invariant(
+    serves=("Q21", "V8"),
+    broken_queue="audit_forgotten",
+    mend=(
+        "Write the audit row or counter in the transaction that moves the job, best in one statement (`with moved as "
+        "(update ... returning ...) insert into audit select ... from moved`), on every path that moves it."
+    ),
+)
 def consistent(story: Story) -> Iterator[Finding | Unknown]:
     """The subject's own consistency query finds nothing."""
     for entry in story.inconsistencies[:MOST]:

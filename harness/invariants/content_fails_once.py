@@ -14,7 +14,14 @@ from harness.history.story import Call, Job, Story
 NAME = "content_fails_once"
 
 
-@invariant(serves=("Q13",), broken_queue="content_failure_retried")
+@invariant(
+    serves=("Q13",),
+    broken_queue="content_failure_retried",
+    mend=(
+        "Let an answer that rejects the content (4xx) set the final state at once. Put a job back for a retry only "
+        "after a system failure: 5xx, a timeout, a broken connection."
+    ),
+)
 def content_fails_once(story: Story) -> Iterator[Finding | Unknown]:
     """A content failure ends the job at once."""
     for job in story.jobs.values():

@@ -15,7 +15,14 @@ from harness.history.story import Call, Job, Story
 NAME = "effect_once"
 
 
-@invariant(serves=("Q3", "V4", "V8", "V9"), broken_queue="promises_once_on_a_naive_sink")
+@invariant(
+    serves=("Q3", "V4", "V8", "V9"),
+    broken_queue="promises_once_on_a_naive_sink",
+    mend=(
+        "Send one operation key for all attempts to a sink that refuses a known key, or ask the sink before repeating "
+        'a call. Where it can do neither, only `guarantee = "at-least-once"` can be kept.'
+    ),
+)
 def effect_once(story: Story) -> Iterator[Finding | Unknown]:
     """No job changes the outside world more often than the subject guarantees."""
     once = story.subject.guarantee == "effectively-once"

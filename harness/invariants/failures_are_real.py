@@ -16,7 +16,15 @@ from harness.history.story import Call, Job, Story, Transition
 NAME = "failures_are_real"
 
 
-@invariant(serves=("Q9", "Q13", "V8"), broken_queue="database_error_read_as_failure")
+@invariant(
+    serves=("Q9", "Q13", "V8"),
+    broken_queue="database_error_read_as_failure",
+    mend=(
+        "When writing a result fails (40P01, 40001, a lost connection), retry that same guarded write, or leave the "
+        "job to its lease. Catch database errors apart from the handler's, and never record them as the job's "
+        "failure."
+    ),
+)
 def failures_are_real(story: Story) -> Iterator[Finding | Unknown]:
     """No job whose call succeeded is written down as failed."""
     for job in story.jobs.values():

@@ -15,7 +15,14 @@ NAME = "finished_stays_finished"
 _FINAL = frozenset({"done", "dead", "deleted"})
 
 
-@invariant(serves=("Q9", "Q13", "V5", "V8"), broken_queue="rescue_by_a_stale_list")
+@invariant(
+    serves=("Q9", "Q13", "V5", "V8"),
+    broken_queue="rescue_by_a_stale_list",
+    mend=(
+        "Repeat the condition in the UPDATE that moves the job (`where id = $1 and state = 'running' and lease_until "
+        "<= now()`): what an earlier SELECT listed may have ended since."
+    ),
+)
 def finished_stays_finished(story: Story) -> Iterator[Finding | Unknown]:
     """No worker moves a finished job out of its final state."""
     for job in story.jobs.values():

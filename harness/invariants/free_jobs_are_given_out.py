@@ -14,7 +14,14 @@ from harness.history.story import Story
 NAME = "free_jobs_are_given_out"
 
 
-@invariant(serves=("Q7", "Q15", "V3", "V6"), broken_queue="claim_locks_every_candidate")
+@invariant(
+    serves=("Q7", "Q15", "V3", "V6"),
+    broken_queue="claim_locks_every_candidate",
+    mend=(
+        "Lock no more than is taken: `limit $1 for update skip locked` in one and the same sub-select. Leave out jobs "
+        "that may not run yet (a busy key, a full tenant) in its WHERE, not after the limit."
+    ),
+)
 def free_jobs_are_given_out(story: Story) -> Iterator[Finding | Unknown]:
     """A free job is given to an idle worker."""
     for wait in story.waits:

@@ -15,7 +15,14 @@ NAME = "gives_back_at_shutdown"
 _REQUESTS = frozenset({"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"})
 
 
-@invariant(serves=("Q19",), broken_queue="claims_kept_at_shutdown")
+@invariant(
+    serves=("Q19",),
+    broken_queue="claims_kept_at_shutdown",
+    mend=(
+        "On SIGTERM stop claiming, and put each claimed job that was not started back by a guarded UPDATE (`set state "
+        "= 'pending' ... where id = $1 and owner = $2 and token = $3`) before the process exits."
+    ),
+)
 def gives_back_at_shutdown(story: Story) -> Iterator[Finding | Unknown]:
     """A worker that stops gives back what it has not started."""
     for worker in story.workers.values():

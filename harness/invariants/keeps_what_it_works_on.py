@@ -22,7 +22,15 @@ def _applies(story: Story) -> str | None:
     return None if story.subject.lease_seconds is not None else "declare subject.lease to have this judged"
 
 
-@invariant(serves=("Q10", "Q19"), broken_queue="heartbeat_slower_than_the_lease", applies=_applies)
+@invariant(
+    serves=("Q10", "Q19"),
+    broken_queue="heartbeat_slower_than_the_lease",
+    applies=_applies,
+    mend=(
+        "Renew at a third of the lease or sooner, from a thread or task that the handler cannot block, until the "
+        "result is written, in a shutdown too. Check owner and lease again before starting a job from a buffer."
+    ),
+)
 def keeps_what_it_works_on(story: Story) -> Iterator[Finding | Unknown]:
     """A worker left alone keeps what it works on, and starts nothing that it has lost."""
     for job in story.jobs.values():

@@ -24,7 +24,15 @@ def _applies(story: Story) -> str | None:
     return None
 
 
-@invariant(serves=("Q10", "V7"), broken_queue="lease_from_worker_clock", applies=_applies)
+@invariant(
+    serves=("Q10", "V7"),
+    broken_queue="lease_from_worker_clock",
+    applies=_applies,
+    mend=(
+        "Compute the lease's end in SQL (`lease_until = now() + make_interval(secs => $1)`) in a `timestamptz` "
+        "column, at grants and takeovers. Take no time from the worker's clock."
+    ),
+)
 def lease_by_database_clock(story: Story) -> Iterator[Finding | Unknown]:
     """Every granted lease ends one lease length after its grant, by the database's clock."""
     lease = story.subject.lease_seconds or 0.0

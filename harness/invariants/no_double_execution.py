@@ -17,7 +17,14 @@ from harness.history.story import Job, Story
 NAME = "no_double_execution"
 
 
-@invariant(serves=("Q3", "V2", "V4", "V5", "V9"), broken_queue="double_execution_hidden_by_keyed_sink")
+@invariant(
+    serves=("Q3", "V2", "V4", "V5", "V9"),
+    broken_queue="double_execution_hidden_by_keyed_sink",
+    mend=(
+        "Let the claim be an UPDATE that sets owner and lease: the locks of a bare `select ... for update` end with "
+        "its transaction. Let the handler send one request per grant, with no hedged second one."
+    ),
+)
 def no_double_execution(story: Story) -> Iterator[Finding | Unknown]:
     """No job is executed twice without an excuse."""
     for job in story.jobs.values():

@@ -18,7 +18,14 @@ NAME = "no_lost_job"
 LIVELOCK_GRANTS = 4
 
 
-@invariant(serves=("Q1", "Q11", "Q16", "V2", "V4", "V10"), broken_queue="never_takes_over")
+@invariant(
+    serves=("Q1", "Q11", "Q16", "V2", "V4", "V10"),
+    broken_queue="never_takes_over",
+    mend=(
+        "Let a claim or a timer take over jobs whose lease is over (`state = 'running' and lease_until <= now()`), "
+        "and poll besides LISTEN. Let no error (40P01, 40001, 23505) end a worker or drop an enqueue silently."
+    ),
+)
 def no_lost_job(story: Story) -> Iterator[Finding | Unknown]:
     """Every acknowledged job ends."""
     for job in story.jobs.values():

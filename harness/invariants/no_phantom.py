@@ -13,7 +13,14 @@ from harness.history.story import Story
 NAME = "no_phantom"
 
 
-@invariant(serves=("V2", "V8"), broken_queue="retry_under_another_name")
+@invariant(
+    serves=("V2", "V8"),
+    broken_queue="retry_under_another_name",
+    mend=(
+        "Hand the stored key to the handler as it is, on every attempt. Keep the attempt's number in a column or "
+        "field of its own, not in the key."
+    ),
+)
 def no_phantom(story: Story) -> Iterator[Finding | Unknown]:
     """Every call is for a job that was enqueued."""
     for job in story.jobs.values():

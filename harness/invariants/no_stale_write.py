@@ -16,7 +16,14 @@ from harness.history.story import ENDED, Job, Story, Transition
 NAME = "no_stale_write"
 
 
-@invariant(serves=("Q9", "V5", "V11"), broken_queue="complete_by_id_only")
+@invariant(
+    serves=("Q9", "V5", "V11"),
+    broken_queue="complete_by_id_only",
+    mend=(
+        "Let every write after the claim name the grant it acts under (`where id = $1 and owner = $2 and token = "
+        "$3`), and treat zero rows as lost."
+    ),
+)
 def no_stale_write(story: Story) -> Iterator[Finding | Unknown]:
     """No earlier holder overwrites anything after a takeover."""
     for job in story.jobs.values():

@@ -17,7 +17,14 @@ from harness.history.story import Call, Job, Notice, Story
 NAME = "no_transaction_across_call"
 
 
-@invariant(serves=("Q2", "V11"), broken_queue="call_inside_claim_transaction")
+@invariant(
+    serves=("Q2", "V11"),
+    broken_queue="call_inside_claim_transaction",
+    mend=(
+        "Commit the claim before the call, and write the result in a second, short transaction. Owner, token and "
+        "lease keep the job in between, not the row's lock."
+    ),
+)
 def no_transaction_across_call(story: Story) -> Iterator[Finding | Unknown]:
     """No transaction is open across a call."""
     told: set[int] = set()

@@ -16,7 +16,14 @@ from harness.history.story import Job, Story, Transition
 NAME = "one_owner"
 
 
-@invariant(serves=("Q1", "Q7", "Q10", "V2", "V5", "V11"), broken_queue="select_then_update_in_two_transactions")
+@invariant(
+    serves=("Q1", "Q7", "Q10", "V2", "V5", "V11"),
+    broken_queue="select_then_update_in_two_transactions",
+    mend=(
+        "Find and mark the job in one statement that locks what it finds (`for update skip locked`). Take a running "
+        "job only where `lease_until <= now()`, by the database's clock."
+    ),
+)
 def one_owner(story: Story) -> Iterator[Finding | Unknown]:
     """No job is taken from a holder whose lease is not over."""
     for job in story.jobs.values():

@@ -13,7 +13,14 @@ from harness.history.story import Call, Job, Story
 NAME = "operation_key_stable"
 
 
-@invariant(serves=("Q3", "V4", "V9"), broken_queue="operation_key_per_attempt")
+@invariant(
+    serves=("Q3", "V4", "V9"),
+    broken_queue="operation_key_per_attempt",
+    mend=(
+        "Make the operation key once, at the enqueue, unique to the job, and store it in the row. Send that one on "
+        "every attempt, never one made from the attempt's number, the time or the job's kind."
+    ),
+)
 def operation_key_stable(story: Story) -> Iterator[Finding | Unknown]:
     """Every call of a job carries the same operation key."""
     needed = story.subject.sink != "naive"

@@ -15,7 +15,14 @@ NAME = "stops_after_losing"
 _GUARDED = frozenset({"complete", "fail", "renew", "release"})
 
 
-@invariant(serves=("Q9", "V5"), broken_queue="lost_then_forced")
+@invariant(
+    serves=("Q9", "V5"),
+    broken_queue="lost_then_forced",
+    mend=(
+        "Take zero rows from a guarded UPDATE for the end: drop the job and write nothing more for it. Remove any "
+        "fallback that matches the id alone."
+    ),
+)
 def stops_after_losing(story: Story) -> Iterator[Finding | Unknown]:
     """A worker whose write was refused writes nothing more for that grant."""
     for job in story.jobs.values():

@@ -21,7 +21,15 @@ def _applies(story: Story) -> str | None:
     )
 
 
-@invariant(serves=("Q1", "Q9", "Q10"), broken_queue="token_kept_on_takeover", applies=_applies)
+@invariant(
+    serves=("Q1", "Q9", "Q10"),
+    broken_queue="token_kept_on_takeover",
+    applies=_applies,
+    mend=(
+        "Set a new token in every statement that grants the job, takeovers included (`token = token + 1`). Never "
+        "reset it, not for a retry either."
+    ),
+)
 def token_fences(story: Story) -> Iterator[Finding | Unknown]:
     """Every grant has a token of its own, growing where that is promised."""
     promised = story.subject.token_increasing

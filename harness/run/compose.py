@@ -119,6 +119,7 @@ def _finding(story: Story, scenario: str, finding: Finding, known: Known) -> Fin
         workers=finding.workers,
         witnesses=tuple(_witnesses(story, finding.witness)),
         known=known.get((scenario, finding.invariant)),
+        mend=judge.mend,
     )
 
 

@@ -1,6 +1,7 @@
 """Wrong words on the command line: exit 2, a sentence that names the word, nothing on standard output."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.integration.cli.conftest import COMMAND, CommandLine
 
 COMMANDS = ("gate", "probe", "check", "report", "size", "list", "explain", "init", "doctor", "bench")
+HISTORIES = Path(__file__).parents[2] / "golden" / "histories"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -193,6 +195,19 @@ def test_an_invariant_tells_its_rule_too(queueproof: CommandLine) -> None:
     assert "No job is started more often than max_attempts." in said.out
     assert "A start is a grant under which a call was made" in said.out
     assert "Source:" not in said.out
+    assert "Usually mended by: Count the attempt in the statement that grants the job" in said.out
+    told = json.loads(queueproof("explain", "attempts_bounded", "--json").out)
+    assert told["mend"].startswith("Count the attempt in the statement that grants the job")
+
+
+def test_a_stored_run_judged_again_says_once_how_each_kind_of_finding_is_mended(queueproof: CommandLine) -> None:
+    shutil.copy(HISTORIES / "finished_stays_finished.bad.jsonl", queueproof.folder / "history.jsonl")
+    said = queueproof("check", queueproof.folder)
+    assert said.code == 1
+    mended = [line.split()[0] for line in said.out.splitlines() if " is usually mended by: " in line]
+    assert sorted(mended) == ["finished_stays_finished", "no_lost_job", "no_stale_write"]
+    (play,) = json.loads(queueproof("check", queueproof.folder, "--json").out)["plays"]
+    assert all(len(finding["mend"]) > 60 for finding in play["findings"])
 
 
 def test_a_wrong_file_of_accepted_findings_is_shown_a_right_one(queueproof: CommandLine) -> None:

@@ -41,7 +41,7 @@ def of(*said: Finding | Unknown | Exception) -> Invariant[Story]:
                 raise each
             yield each
 
-    return Invariant("made_up", "Made up", (), "", saying, always)
+    return Invariant("made_up", "Made up", (), "", "Mend it.", saying, always)
 
 
 FINDING = Finding("made_up", "because, however", (1,))

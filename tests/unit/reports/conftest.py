@@ -150,6 +150,7 @@ def stale(key: str) -> PlayDoc:
                     ),
                     Witness(33, 4102.8, "worker 1", "completes the job: 1 row", "complete", 1, key, "done", "2"),
                 ),
+                mend="Let every write name its grant (`where id = $1 and token = $2`).",
             ),
         ),
         facts=(

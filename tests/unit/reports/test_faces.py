@@ -47,3 +47,19 @@ def test_renders_a_run_in_which_nothing_was_played(face: Face, held: Document):
         held, plays=(), records=(), requirements={}, verdict="not applicable", summary="nothing applies"
     )
     assert face.render(empty)
+
+
+def test_a_mend_is_told_once_for_all_findings_of_its_invariant_in_a_play(face: Face, broken: Document):
+    (stale,) = broken.plays[1].findings
+    other = msgspec.structs.replace(stale, invariant="no_lost_job", mend="Take over what is expired.")
+    play = msgspec.structs.replace(broken.plays[1], findings=(stale, stale, other, stale, other))
+    document = msgspec.structs.replace(broken, plays=(play, msgspec.structs.replace(play, repeat=2)))
+    shown = face.render(document).decode()
+    times = {"json": (6, 4)}.get(face.NAME, (2, 2))  # JSON is the document: each finding has its own
+    assert (shown.count("Let every write name its grant"), shown.count("Take over what is expired.")) == times
+
+
+def test_a_finding_without_a_mend_tells_none(face: Face, broken: Document):
+    finding = msgspec.structs.replace(broken.plays[1].findings[0], mend="")
+    play = msgspec.structs.replace(broken.plays[1], findings=(finding,))
+    assert "mend" not in face.render(msgspec.structs.replace(broken, plays=(play,))).decode()

@@ -89,6 +89,11 @@ def test_a_verdict_is_a_word_and_a_sign_wherever_it_is_a_colour(broken: Document
         assert f"{sign}{word}" in text
 
 
+def test_a_mend_shows_its_statements_as_code(broken: Document):
+    shown = as_html.render(broken).decode()
+    assert "Let every write name its grant (<code>where id = $1 and token = $2</code>)." in shown
+
+
 def test_the_order_is_that_of_a_readers_questions(broken: Document):
     headings = re.findall(r'<h2 id="([a-z]+)"', as_html.render(broken).decode())
     assert headings == [

@@ -55,6 +55,11 @@ def test_verdict_table_records_and_story_are_there(broken: Document):
     assert "because worker 2 had been granted the job" in shown
 
 
+def test_a_mend_shows_its_statements_as_code(broken: Document):
+    shown = as_markdown.render(broken).decode()
+    assert "_Usually mended by:_ Let every write name its grant (`where id = $1 and token = $2`)." in shown
+
+
 def test_it_fits_a_comment(broken: Document):
     many = msgspec.structs.replace(broken, plays=broken.plays * 80)
     shown = as_markdown.render(many)

@@ -32,6 +32,7 @@ def test_a_failure_is_a_story_that_ends_with_the_line_to_reproduce_it(broken: Do
     assert "12.0 ms  worker 1  claims order" in told
     assert "because worker 2 had been granted the job" in told
     assert "however the database accepted it" in told
+    assert "     usually mended by: Let every write name its grant (`where id = $1 and token = $2`)." in story
     assert story[-1].startswith("  reproduce: queueproof gate ")
     assert story[-1].endswith("--seed 42")
 

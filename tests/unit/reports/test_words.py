@@ -50,3 +50,10 @@ def test_the_line_to_reproduce_is_of_the_worst_play(broken, held, inconclusive):
 
 def test_counts_are_worst_first(broken):
     assert words.counts(broken.plays) == (("fail", 1), ("inconclusive", 1), ("pass", 2), ("not applicable", 1))
+
+
+def test_back_ticks_set_off_code_when_they_come_in_pairs():
+    assert words.spans("a `b` c `d`") == (("a ", False), ("b", True), (" c ", False), ("d", True))
+    assert words.spans("`b`") == (("b", True),)
+    assert words.spans("a `b c") == (("a `b c", False),)
+    assert words.spans("") == ()
