@@ -19,7 +19,7 @@ from harness.history.events import (
 )
 from harness.history.excuses import strikes_network, strikes_server
 from harness.history.lease import Lease, lease_at
-from harness.history.story import Job, Story, Transition
+from harness.history.story import Job, Notice, Story, Transition
 
 StoryFact = Fact[Story]
 
@@ -443,15 +443,39 @@ def released_together(count: int) -> StoryFact:
 def rescues(story: Story) -> Iterator[tuple[int, str]]:
     """(entry, statement) of each change by which a worker took a job away from another that had written no result.
 
-    Where the job was given back first, that is the rescue, and not the claim that followed; a job that only becomes
-    visible again is taken away by the claim.
+    Where the job was given back first, or ended, that is the rescue, and not the claim that followed, be it in one
+    transaction with it or not; a job that only becomes visible again is taken away by the claim.
     """
-    for job, index, earlier, later in takeovers(story, live=True):
-        span = (job.transitions[place] for place in job.span(index - 1))
-        given_back = [t for t in span if t.change in {"release", "fail"} and t.worker != earlier.worker]
-        for taken in given_back or [later]:
-            if taken.notice is not None:
-                yield taken.notice.n, taken.notice.event.statement
+    for job in story.jobs.values():
+        for index in range(len(job.grants)):
+            for given in _given_back(job, index):
+                yield from _took_away(job, given)
+    for job, index, _, later in takeovers(story, live=True):
+        if not _given_back(job, index - 1):
+            yield from _took_away(job, later)
+
+
+def _given_back(job: Job, grant: int) -> list[Transition]:
+    """The changes by which others gave back or ended what was granted, before its holder wrote a result."""
+    holder, found = job.grants[grant].worker, []
+    for place in job.span(grant):
+        transition = job.transitions[place]
+        if transition.worker == holder and transition.change in {"complete", "fail", "release", "retire"}:
+            break
+        if transition.worker != holder and transition.change in {"fail", "release"}:
+            found.append(transition)
+    return found
+
+
+def _took_away(job: Job, taken: Transition) -> Iterator[tuple[int, str]]:
+    """Truth shows what a transaction came to in all; on the wire, the first statement of it took the job away."""
+    first = next((notice for notice in job.notices if _takes_away(notice, taken)), taken.notice)
+    if first is not None:
+        yield first.n, first.event.statement
+
+
+def _takes_away(notice: Notice, taken: Transition) -> bool:
+    return notice.event.xid == taken.moved.xid and notice.event.change in {"claim", "release", "fail"}
 
 
 def _stood_in_a_rescue(story: Story) -> tuple[int, ...]:

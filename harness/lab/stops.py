@@ -137,18 +137,28 @@ class GateStop:
 
     async def shut_when_sent(self) -> bool:
         """Shut the gate before the wanted statement, once that waits on the wire, and let it go; whether the gate is shut."""
-        if self._hold is None:
+        hold = self._hold
+        if hold is None or not hold.armed:
             return True
-        if not self._hold.hit.is_set():
+        waiting = [session for session in self._around.proxy.sessions if session.stands_at(hold)]
+        # What went before it in a pipeline has passed the gate only when it is answered.
+        if not waiting or not all(session.has_answered_all() for session in waiting):
             return False
         await self._around.gates.shut(self._gate, self._around.worker)
-        self._hold.disarm()
+        hold.disarm()
         return True
 
     def statement_of(self, backend: Parked) -> str:
         """The fingerprint of the wanted statement that the server shows this backend in, or "" when it shows another."""
-        shown = backend.query or ""
-        return next((known for text, known in self._sent.items() if shown and text.startswith(shown)), "")
+        shown = backend.query
+        if not shown:
+            return ""
+        on_wire = {session.running for session in self._around.proxy.sessions if session.pid == backend.pid}
+        for text, known in self._sent.items():
+            # Of a long text it shows the beginning only, which others may share: the wire knows the rest.
+            if text == shown or (text.startswith(shown) and on_wire <= {text}):
+                return known
+        return ""
 
     async def look(self) -> Evidence | None:
         """One look: where the worker stands now, or None when it is not at this gate."""

@@ -65,6 +65,7 @@ class Session:
         self._gate: Hold | None = None
         self._struck = False  # the gate's hold is hit, not only prepared
         self._noticed: NoticeView | None = None
+        self._flushed = False  # we have asked for the answers to what came before the gate
         self._undecided = False  # a Parse waits for the Bind that decides
         self._pardoned: Hold | None = None
         self._queue: list[tuple[bytes, bool]] = []
@@ -104,6 +105,16 @@ class Session:
     def has_held(self) -> bool:
         """Whether anything that the client sent is held back right now."""
         return bool(self._queue)
+
+    def has_answered_all(self) -> bool:
+        """Whether the server has answered all that it was sent.
+
+        In a pipeline it keeps its answers until it is told to send them, and what tells it may be held: then we do.
+        """
+        if not self.talk.quiet and not self.talk.will_be_ready and not self._flushed:
+            self._flushed = True
+            self.write_server(framing.message(b"H", b""))
+        return self.talk.quiet
 
     # ---------------------------------------------------------------- start
 
@@ -297,7 +308,7 @@ class Session:
         return False
 
     def _strike(self, hold: Hold, statement: str, key: str | None) -> None:
-        self._struck = True
+        self._struck, self._flushed = True, False
         if self._client is not None and not self._client.is_closing():
             self._client.resume_reading()  # a hold keeps reading, or it would miss the client's death
         self.refresh()

@@ -12,6 +12,7 @@ from harness.history.events import (
     FaultHealed,
     FaultLanded,
     Reached,
+    Row,
     Saw,
     Waited,
 )
@@ -213,6 +214,44 @@ def stood_in_a_rescue(h: History) -> None:
     h.reach(2, "snapshot", statement=CLAIM_SQL)
 
 
+def rescued_and_claimed_in_one_transaction(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.wait(2500)
+    h.move(2, "a", "release", Row("pending"), xid=900, settles=False, read=False)
+    h.claim(2, "a", xid=900)
+    h.complete(2, "a")
+
+
+def stood_in_a_rescue_before_its_claim(h: History) -> None:
+    rescued_and_claimed_in_one_transaction(h)
+    h.reach(2, "snapshot", statement="release")
+
+
+def stood_in_the_claim_after_its_rescue(h: History) -> None:
+    rescued_and_claimed_in_one_transaction(h)
+    h.reach(2, "snapshot", statement=CLAIM_SQL)
+
+
+def stood_in_a_rescue_that_ends_jobs(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.wait(2500)
+    h.fail(2, "a", "dead")
+    h.reach(2, "snapshot", statement="fail")
+
+
+def stood_where_others_end_failures(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.fail(1, "a")
+    h.fail(2, "a", "dead")
+    h.reach(2, "snapshot", statement="fail")
+
+
 def stood_in_a_first_claim(h: History) -> None:
     h.start(1, 2)
     h.enqueue("a")
@@ -309,6 +348,8 @@ SEEN: list[tuple[StoryFact, Teller, Teller]] = [
     (facts.released_together(3), barrier, barrier_with_one_that_never_claims),
     (facts.stood_in_a_rescue, stood_in_a_rescue, stood_in_a_first_claim),
     (facts.stood_in_a_rescue, stood_in_a_rescue, stood_in_something_else),
+    (facts.stood_in_a_rescue, stood_in_a_rescue_that_ends_jobs, stood_where_others_end_failures),
+    (facts.stood_in_a_rescue, stood_in_a_rescue_before_its_claim, stood_in_the_claim_after_its_rescue),
     (facts.skipped_locked_row, skipped, calm),
     (facts.skipped_locked_row, skipped_a_held_row, calm),
     (facts.worker_died_times(2), deadly, restarted),
