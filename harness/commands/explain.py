@@ -11,6 +11,8 @@ from harness.commands.options import Json
 from harness.contracts.problem import BadInput
 
 MOST_NAMED = 8
+Told = tuple[dict[str, Any], list[str]]
+"""What is told, for a program and in lines for a person."""
 
 
 def command(
@@ -18,65 +20,128 @@ def command(
         list[str],
         typer.Argument(
             metavar="NAME",
-            help="A scenario or an invariant, as reports print it or a part of it; or a requirement's id.",
+            help="A scenario or an invariant, as reports print it or a part of it; a requirement's id; a key of subject.toml.",
         ),
     ],
     as_json: Json = False,
 ) -> int:
-    """Tell what a scenario does, what an invariant judges, or what proves a requirement."""
-    import inspect
+    """Tell what a scenario, invariant, requirement or key of subject.toml means."""
     import json
 
     from harness.invariants import discover as discover_invariants
-    from harness.run.requirements import proofs, titles
+    from harness.run.requirements import titles
     from scenarios import discover as discover_scenarios
 
     scenarios = discover_scenarios()
     invariants = {invariant.name: invariant for invariant in discover_invariants()}
-    name = _meant(" ".join(words), [*scenarios, *invariants, *titles()])
-    told: dict[str, Any]
+    name, also = _meant(" ".join(words), [*scenarios, *invariants, *titles()])
     if name in scenarios:
-        scenario = scenarios[name]
-        told = {
-            "scenario": name,
-            "story": inspect.cleandoc(scenario.docstring),
-            "serves": scenario.serves,
-            "must_happen": [fact.sentence for fact in scenario.must_happen],
-            "must_hold": {invariant.name: invariant.title for invariant in scenario.must_hold},
-        }
-        text = [f"{name}\n\n{told['story']}\n", f"It serves {', '.join(scenario.serves)}."]
-        text += ["What must have happened, or it is inconclusive:", *(f"  {fact}" for fact in told["must_happen"])]
-        text += ["What must hold:", *(f"  {judge}: {title}" for judge, title in told["must_hold"].items())]
+        told, text = _scenario(scenarios[name])
     elif name in invariants:
-        invariant = invariants[name]
-        told = {
-            "invariant": name,
-            "judges": inspect.getdoc(invariant.judge) or invariant.title,
-            "why": _why(invariant.judge),
-            "serves": invariant.serves,
-            "broken_queue": invariant.broken_queue,
-            "mend": invariant.mend,
-        }
-        text = [f"{name}\n\n{told['judges']}\n\n{told['why']}\n"]
-        text += [f"Usually mended by: {invariant.mend}\n"]
-        text += [f"It serves {', '.join(invariant.serves)}. It must catch the broken queue {invariant.broken_queue}."]
+        told, text = _invariant(invariants[name])
+    elif name in titles():
+        told, text = _requirement(name)
     else:
-        told = {"requirement": name, "title": titles()[name], "proven_by": proofs(scenarios.values())[name]}
-        text = [f"{name}: {told['title']}\n", *(f"  {proof}" for proof in told["proven_by"] or ("nothing yet",))]
+        told, text = _key(name)
+    if also:
+        told["also"] = also
+        text += ["", f"The same word is in: {_listed(also)}."]
     print(json.dumps(told, indent=2) if as_json else "\n".join(text))
     return HELD
 
 
-def _meant(said: str, names: Collection[str]) -> str:
-    """The one name that is meant: with blanks for underscores as reports print it, in any case, or by a part of it."""
+def _scenario(scenario: Any) -> Told:
+    import inspect
+
+    told = {
+        "scenario": scenario.name,
+        "story": inspect.cleandoc(scenario.docstring),
+        "serves": scenario.serves,
+        "must_happen": [fact.sentence for fact in scenario.must_happen],
+        "must_hold": {invariant.name: invariant.title for invariant in scenario.must_hold},
+    }
+    text = [f"{scenario.name}\n\n{told['story']}\n", f"It serves {', '.join(scenario.serves)}."]
+    text += ["What must have happened, or it is inconclusive:", *(f"  {fact}" for fact in told["must_happen"])]
+    text += ["What must hold:", *(f"  {judge}: {title}" for judge, title in told["must_hold"].items())]
+    return told, text
+
+
+def _invariant(invariant: Any) -> Told:
+    import inspect
+
+    told = {
+        "invariant": invariant.name,
+        "judges": inspect.getdoc(invariant.judge) or invariant.title,
+        "why": _why(invariant.judge),
+        "serves": invariant.serves,
+        "broken_queue": invariant.broken_queue,
+        "mend": invariant.mend,
+    }
+    text = [f"{invariant.name}\n\n{told['judges']}\n\n{told['why']}\n"]
+    text += [f"Usually mended by: {invariant.mend}\n"]
+    text += [f"It serves {', '.join(invariant.serves)}. It must catch the broken queue {invariant.broken_queue}."]
+    return told, text
+
+
+def _requirement(name: str) -> Told:
+    from harness.run.requirements import proofs, titles
+    from scenarios import discover as discover_scenarios
+
+    proven_by = proofs(discover_scenarios().values())[name]
+    told = {"requirement": name, "title": titles()[name], "proven_by": proven_by}
+    return told, [f"{name}: {told['title']}\n", *(f"  {proof}" for proof in proven_by or ("nothing yet",))]
+
+
+def _key(path: str) -> Told:
+    from harness.run.subject_keys import KEYS, default, table_of, takes
+    from harness.run.subject_tables import keys_of, model_at
+
+    key, left_out, table = KEYS[path], default(path), table_of(path)
+    inside = {name: KEYS[f"{path}.{name}"].meaning for name in keys_of(model_at(tuple(path.split("."))))}
+    told: dict[str, Any] = {
+        "key": path,
+        "meaning": key.meaning,
+        "takes": takes(path),
+        "required": left_out is None,
+        "left_out": left_out,
+        "table": table,
+        "example": key.example,
+    }
+    text = [f"{path}: {key.meaning}.", ""]
+    text += [f"takes     {told['takes'] if not inside else 'a table of the keys below'}"]
+    text += [f"left out  {left_out if left_out is not None else 'never: it must be given'}"]
+    text += [f"example   {key.example}" + (f"   (in [{table}])" if not inside else "")]
+    if inside:
+        told["keys"] = inside
+        wide = max(map(len, inside))
+        text += ["", *(f"  {name:{wide}}  {meaning}" for name, meaning in inside.items())]
+    return told, text
+
+
+def _meant(said: str, names: Collection[str]) -> tuple[str, list[str]]:
+    """The one name that is meant and, where a key of subject.toml is called so, what else has the word in its name.
+
+    Names are understood with blanks for underscores, as reports print them, in any case, or by a part of them. A key is
+    called by its path, with or without ``subject.``, or by its last word, and that wins over a part of another name.
+    """
+    from harness.run.subject_keys import KEYS, named
+
     plain = "_".join(said.casefold().split())
-    found = [name for name in names if name.casefold() == plain] or [name for name in names if plain in name.casefold()]
-    if len(found) == 1:
-        return found[0]
+    keys = named(plain)
+    parts = [name for name in names if plain in name.casefold()]
+    found = [name for name in names if name.casefold() == plain] or keys or parts
+    others = [name for name in (*keys, *parts) if name not in found]
     if not found or not plain:
-        raise BadInput(f"NAME {said!r}: no scenario, invariant or requirement{near(plain, names)}")
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    raise BadInput(f"NAME {said!r}: a part of several names: {', '.join(found[:MOST_NAMED])}{more}")
+        known = [*names, *(path.removeprefix("subject.") for path in KEYS)]
+        raise BadInput(f"NAME {said!r}: no scenario, invariant, requirement or key of subject.toml{near(plain, known)}")
+    if len(found) > 1:
+        raise BadInput(f"NAME {said!r}: a part of several names: {_listed([*found, *others])}")
+    return found[0], others if keys else []
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 def _why(judge: Any) -> str:

@@ -16,8 +16,12 @@ EXAMPLE = "queueproof gate my-queue/ --only killed --server local"
 
 def command(
     subject: SubjectArgument = None,
-    only: Annotated[list[str] | None, typer.Option(help="Scenarios with this in their name; may be repeated.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(help="Not the scenarios with this in their name.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Scenarios with this in their name; A,B or repeated for several.")
+    ] = None,
+    skip: Annotated[
+        list[str] | None, typer.Option(help="Not the scenarios with this in their name; A,B as above.")
+    ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=1000, help="Play each scenario this often.")] = 1,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
     keep_going: Annotated[bool, typer.Option("--keep-going", help="Play on after a duplicate execution.")] = False,

@@ -170,7 +170,19 @@ async def run_probe(
 
 
 def choose(scenarios: Mapping[str, Scenario], only: Sequence[str], skip: Sequence[str]) -> list[Scenario]:
-    """The scenarios that ``--only`` and ``--skip`` leave: whole names, or parts of them. Raises BadInput for strangers."""
+    """The scenarios that ``--only`` and ``--skip`` leave: whole names, or parts of them, in a list or separated by commas.
+
+    Raises BadInput for strangers, and for a word that is empty: it is a part of every name.
+    """
+    empty = [
+        f"--{option} {said!r}: names no scenario; see: queueproof list"
+        for option, given in (("only", only), ("skip", skip))
+        for said in given
+        if not _words([said])
+    ]
+    if empty:
+        raise BadInput(*empty)
+    only, skip = _words(only), _words(skip)
     mistakes = [
         f"--{option} {word!r}: no scenario has this in its name; see: queueproof list"
         for option, words in (("only", only), ("skip", skip))
@@ -187,3 +199,7 @@ def choose(scenarios: Mapping[str, Scenario], only: Sequence[str], skip: Sequenc
     if not chosen:
         raise BadInput("--only and --skip together leave no scenario; see: queueproof list")
     return chosen
+
+
+def _words(given: Sequence[str]) -> list[str]:
+    return [word.strip() for said in given for word in said.split(",") if word.strip()]

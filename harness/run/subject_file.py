@@ -10,25 +10,27 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from harness import processes
 from harness.contracts.problem import BadInput
 from harness.contracts.subject import Broken, JobsMapping, PastedSql, Subject
 from harness.processes.placeholders import NAMES, escape, fill, names_in
+from harness.run.subject_keys import KEYS
 from harness.run.subject_tables import (
     ENQUEUE_TAKES,
     STATEMENT_TAKES,
-    WHAT_IT_IS,
     JobsTable,
     SqlTable,
     SubjectFile,
     SubjectTable,
     check_parameters,
     is_file_name,
+    keys_of,
+    model_at,
 )
 
 __all__ = ["SubjectMistakes", "fill", "find_file", "load_subject", "reference_queue_folder"]
@@ -265,8 +267,8 @@ def _wrong(error: ErrorDetails, path: Path_) -> str:
     value = value if len(value) <= 80 else value[:77] + "..."
     match error["type"]:
         case "missing":
-            meaning = WHAT_IT_IS.get(".".join(path))
-            return f"missing; {meaning}" if meaning else "missing"
+            key = KEYS.get(".".join(path))
+            return f"missing; {key.meaning}" if key is not None else "missing"
         case "extra_forbidden":
             return _unknown(path)
         case "literal_error":
@@ -297,36 +299,21 @@ def _wrong(error: ErrorDetails, path: Path_) -> str:
 
 def _unknown(path: Path_) -> str:
     """An unknown key: the nearest known one, or where it belongs, or what is known here."""
-    known = _keys_of(_model_at(path[:-1]))
+    known = keys_of(model_at(path[:-1]))
     near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.6)
     if near:
         return f"unknown; did you mean {near[0]!r}?"
-    elsewhere = [".".join(at) for at in _tables() if path[-1] in _keys_of(_model_at(at))]
+    elsewhere = [".".join(at) for at in _tables() if path[-1] in keys_of(model_at(at))]
     if elsewhere:
         return f"unknown here; it belongs in [{elsewhere[0]}]"
     return f"unknown; known here: {', '.join(known)}"
 
 
 def _tables(at: Path_ = ()) -> Iterator[Path_]:
-    for name in _keys_of(_model_at(at)):
-        if _model_at((*at, name)) is not None:
+    for name in keys_of(model_at(at)):
+        if model_at((*at, name)) is not None:
             yield (*at, name)
             yield from _tables((*at, name))
-
-
-def _keys_of(model: type[BaseModel] | None) -> list[str]:
-    return [] if model is None else [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _model_at(path: Path_) -> type[BaseModel] | None:
-    model: type[BaseModel] | None = SubjectFile
-    for name in path:
-        info = model.model_fields.get(name) if model is not None else None
-        if info is None:
-            return None
-        kinds = (info.annotation, *get_args(info.annotation))
-        model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
-    return model
 
 
 # -- what one table cannot see

@@ -1,10 +1,12 @@
 """The tables of a ``subject.toml`` as typed models: what may stand in them, and in which words a mistake is told."""
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m|min|h)")
 _UNIT_SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "min": Decimal(60), "h": Decimal(3600)}
@@ -32,15 +34,20 @@ def _seconds_or_never(value: object) -> Decimal | Literal["never"]:
     return seconds(value)
 
 
-def _takes(*allowed: str, needs: tuple[str, ...] = ()) -> AfterValidator:
+@dataclass(frozen=True)
+class Takes:
     """A statement whose parameters are among ``allowed`` and include ``needs``. A file's name is looked into later."""
 
-    def check(statement: str) -> str:
-        if not is_file_name(statement):
-            check_parameters(statement, allowed, needs)
-        return statement
+    allowed: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
-    return AfterValidator(check)
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, statement: str) -> str:
+        if not is_file_name(statement):
+            check_parameters(statement, self.allowed, self.needs)
+        return statement
 
 
 def is_file_name(text: str) -> bool:
@@ -97,12 +104,12 @@ class InstallTable(Table):
 
 
 class EnqueueTable(Table):
-    sql: Annotated[str, _takes(*ENQUEUE_TAKES, needs=("key",))] | None = None
+    sql: Annotated[str, Takes(ENQUEUE_TAKES, needs=("key",))] | None = None
     command: Words | None = None
 
 
 class ConsistentTable(Table):
-    sql: Annotated[str, _takes()]
+    sql: Annotated[str, Takes()]
 
 
 class WorkerTable(Table):
@@ -129,13 +136,13 @@ class JobsTable(Table):
 
 
 class SqlTable(Table):
-    claim: Annotated[str, _takes(*STATEMENT_TAKES["claim"])]
-    complete: Annotated[str, _takes(*STATEMENT_TAKES["complete"], needs=("id",))]
-    renew: Annotated[str, _takes(*STATEMENT_TAKES["renew"], needs=("id",))] | None = None
-    fail: Annotated[str, _takes(*STATEMENT_TAKES["fail"], needs=("id",))] | None = None
-    release: Annotated[str, _takes(*STATEMENT_TAKES["release"], needs=("id",))] | None = None
-    retry: Annotated[str, _takes(*STATEMENT_TAKES["retry"], needs=("id",))] | None = None
-    expire: Annotated[str, _takes(*STATEMENT_TAKES["expire"])] | None = None
+    claim: Annotated[str, Takes(STATEMENT_TAKES["claim"])]
+    complete: Annotated[str, Takes(STATEMENT_TAKES["complete"], needs=("id",))]
+    renew: Annotated[str, Takes(STATEMENT_TAKES["renew"], needs=("id",))] | None = None
+    fail: Annotated[str, Takes(STATEMENT_TAKES["fail"], needs=("id",))] | None = None
+    release: Annotated[str, Takes(STATEMENT_TAKES["release"], needs=("id",))] | None = None
+    retry: Annotated[str, Takes(STATEMENT_TAKES["retry"], needs=("id",))] | None = None
+    expire: Annotated[str, Takes(STATEMENT_TAKES["expire"])] | None = None
 
 
 class StatementsTable(Table):
@@ -186,21 +193,18 @@ class SubjectFile(Table):
     subject: SubjectTable
 
 
-WHAT_IT_IS = {
-    "subject": "the table that everything else stands in",
-    "subject.name": "what reports call it",
-    "subject.guarantee": '"at-least-once" or "effectively-once"',
-    "subject.takeover_within": 'how long after a worker\'s death another one has its job, such as "4s", or "never"',
-    "subject.enqueue": "how a job is put in: enqueue.sql or enqueue.command",
-    "subject.jobs": "how to read its table: table, id, key, state",
-    "subject.jobs.table": "the table that holds the jobs",
-    "subject.jobs.id": "the expression of a row's identity",
-    "subject.jobs.key": "the expression of the key that a job was enqueued with",
-    "subject.jobs.state": "the expression of its state: pending, retry, running, done, dead, paused or reconcile",
-    "subject.sql.claim": "the statement that takes jobs and returns id, key and, if it fences, token",
-    "subject.sql.complete": "the statement that marks a job done",
-    "subject.broken.class": "the class of faults that it stands for, a letter from A to R",
-    "subject.broken.caught_by": "the invariant that must catch it",
-    "subject.broken.by": "the scenarios in which it must be caught",
-    "subject.consistent.sql": "a query that returns no row at any quiet moment",
-}
+def keys_of(model: type[BaseModel] | None) -> list[str]:
+    """The keys of a table, as they are written in the file."""
+    return [] if model is None else [info.alias or name for name, info in model.model_fields.items()]
+
+
+def model_at(path: tuple[str, ...]) -> type[BaseModel] | None:
+    """The model of the table at a path of the file; None where no table of ours stands."""
+    model: type[BaseModel] | None = SubjectFile
+    for name in path:
+        info = model.model_fields.get(name) if model is not None else None
+        if info is None:
+            return None
+        kinds = (info.annotation, *get_args(info.annotation))
+        model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+    return model

@@ -39,6 +39,8 @@ def test_the_version_is_all_that_is_said(queueproof: CommandLine) -> None:
         (["gate", "--only", "zzzz"], "--only 'zzzz'"),
         (["gate", "--skip", "zzzz", "--only", "yyyy"], "--skip 'zzzz'"),
         (["gate", "--only", "late", "--skip", "late"], "leave no scenario"),
+        (["gate", "--only", "late,zzzz"], "--only 'zzzz'"),
+        (["gate", "--only", ""], "--only '': names no scenario"),
         (["gate", "/nonexistent"], "/nonexistent"),
         (["gate", "a", "b"], "extra argument"),
         (["gate", "--server", "bogus"], "'bogus'"),
@@ -52,7 +54,10 @@ def test_the_version_is_all_that_is_said(queueproof: CommandLine) -> None:
         (["explain", "on_owner"], "did you mean one_owner"),
         (["explain", "one owners"], "did you mean one_owner"),
         (["explain", "late"], "NAME 'late': a part of several names: "),
-        (["explain", "worker"], " more"),
+        (["explain", "worker_"], " more"),
+        (["explain", "command"], "several names: subject.install.command, subject.enqueue.command, "),
+        (["explain", "jobs.run_ta"], "did you mean jobs.run_at"),
+        (["explain", "takover_within"], "did you mean takeover_within"),
         (["explain", ""], "NAME ''"),
         (["init", "x", "--kind", "perl"], "'perl'"),
         (
@@ -178,8 +183,15 @@ def test_init_overwrites_nothing(queueproof: CommandLine, tmp_path: Path) -> Non
         (["worker", "late", "complete", "after", "takeover"], "worker_late_complete_after_takeover"),
         (["late complete"], "worker_late_complete_after_takeover"),
         (["one owner"], "one_owner"),
-        (["attempts"], "attempts_bounded"),
+        (["attempts bound"], "attempts_bounded"),
         (["v1"], "V1"),
+        (["consistent"], "consistent"),  # an invariant's whole name, and a key's
+        (["subject.consistent"], "subject.consistent"),
+        (["jobs.run_at"], "subject.jobs.run_at"),
+        (["subject.jobs.run_at"], "subject.jobs.run_at"),
+        (["takeover within"], "subject.takeover_within"),
+        (["lease"], "subject.lease"),  # a key's whole name, and a part of others
+        (["attempts"], "subject.jobs.attempts"),
     ],
 )
 def test_a_name_is_understood_as_reports_print_it_and_by_a_part(
@@ -198,6 +210,20 @@ def test_an_invariant_tells_its_rule_too(queueproof: CommandLine) -> None:
     assert "Usually mended by: Count the attempt in the statement that grants the job" in said.out
     told = json.loads(queueproof("explain", "attempts_bounded", "--json").out)
     assert told["mend"].startswith("Count the attempt in the statement that grants the job")
+
+
+def test_a_key_of_a_subject_file_is_told_with_an_example_and_what_else_has_its_name(queueproof: CommandLine) -> None:
+    said = queueproof("explain", "lease")
+    assert "a duration such as" in said.out
+    assert 'lease = "2s"   (in [subject])' in said.out
+    assert "The same word is in: " in said.out
+    assert "lease_by_database_clock" in said.out
+    told = json.loads(queueproof("explain", "attempts", "--json").out)
+    assert (told["key"], told["required"], told["table"]) == ("subject.jobs.attempts", False, "subject.jobs")
+    assert told["also"] == ["attempts_bounded"]
+    assert "also" not in json.loads(queueproof("explain", "attempts_bounded", "--json").out)
+    table = json.loads(queueproof("explain", "subject.sql", "--json").out)
+    assert {"claim", "complete", "renew"} <= set(table["keys"])
 
 
 def test_a_stored_run_judged_again_says_once_how_each_kind_of_finding_is_mended(queueproof: CommandLine) -> None:
