@@ -18,8 +18,9 @@ MOST = 5
     serves=("Q21", "V8"),
     broken_queue="audit_forgotten",
     mend=(
-        "Write the audit row or counter in the transaction that moves the job, best in one statement (`with moved as "
-        "(update ... returning ...) insert into audit select ... from moved`), on every path that moves it."
+        "Mend other findings first: a stale write shows here too. Otherwise write the audit row or counter in the "
+        "statement that moves the job (`with moved as (update ... returning ...) insert into audit select ... "
+        "from moved`), on every path."
     ),
 )
 def consistent(story: Story) -> Iterator[Finding | Unknown]:
