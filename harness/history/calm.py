@@ -5,7 +5,8 @@ hurts everybody, so that nothing is said of that time.
 """
 
 from harness.contracts.point import Point
-from harness.history.story import Story, Transition
+from harness.history.job import Transition
+from harness.history.story import Story
 
 _OUTSIDE = frozenset({Point.CALLING.value, Point.CALLED.value})
 _REQUESTS = frozenset({"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"})

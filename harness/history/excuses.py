@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from harness.contracts.point import Point
 from harness.history.events import FaultLanded
+from harness.history.job import Call, Job, Transition
 from harness.history.lease import Lease, lease_at
-from harness.history.story import Call, Job, Story, Transition
+from harness.history.story import Story
 
 _RESULTS = frozenset({"complete", "fail", "release", "retire"})
 _SHUTDOWN = frozenset({"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"})

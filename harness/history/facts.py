@@ -18,8 +18,9 @@ from harness.history.events import (
     Reached,
 )
 from harness.history.excuses import strikes_network, strikes_server
+from harness.history.job import Job, Notice, Transition
 from harness.history.lease import Lease, lease_at
-from harness.history.story import Job, Notice, Story, Transition
+from harness.history.story import Story
 
 StoryFact = Fact[Story]
 

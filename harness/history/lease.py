@@ -8,7 +8,8 @@ have hidden an early decision, so nothing is said.
 import enum
 from dataclasses import dataclass
 
-from harness.history.story import Job, Story, Transition
+from harness.history.job import Job, Transition
+from harness.history.story import Story
 
 
 class Lease(enum.Enum):

@@ -10,8 +10,7 @@ import gc
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from harness.history.events import (
     Answered,
@@ -35,7 +34,6 @@ from harness.history.events import (
     OpenTransaction,
     Reached,
     Released,
-    Row,
     Saw,
     SessionClosed,
     SessionOpened,
@@ -48,223 +46,12 @@ from harness.history.events import (
     WorkerExited,
     WorkerStarted,
 )
+from harness.history.job import ENDED, Attempt, Call, Job, Notice, Seen, Transition
+from harness.history.worker import Incarnation, Session, Worker
 
 NOBODY = SubjectFacts(
     name="?", guarantee="at-least-once", order="none", sink="naive", recovery="repeat", restarts="never"
 )
-
-
-ENDED = frozenset({"done", "dead", "paused", "reconcile", "deleted"})
-"""States in which no worker runs a job again without an operator."""
-
-Kind = TypeVar("Kind")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen(Generic[Kind]):
-    """An event of one kind with its place and time."""
-
-    n: int
-    t: int
-    what: Kind
-
-
-@dataclass(slots=True)
-class Notice:
-    """A truth notice that passed the wire; ``settled`` is the entry after which its transaction had surely ended."""
-
-    n: int
-    session: int
-    event: Noticed
-    settled: int | None = None
-    after: int = 0  # the last entry on its session before its transaction's first notice
-
-
-@dataclass(slots=True)
-class Transition:
-    """One committed row transition, with what the wire knows of it. ``incarnation`` 0: not known."""
-
-    n: int
-    moved: Moved
-    notice: Notice | None = None
-    incarnation: int = 0
-
-    @property
-    def worker(self) -> int:
-        return self.moved.worker
-
-    @property
-    def change(self) -> str:
-        return self.moved.change
-
-    @property
-    def began(self) -> int:
-        """The earliest entry at which it may have been seen by others: its notice, or else the entry that read it."""
-        return self.notice.n if self.notice is not None else self.n
-
-    @property
-    def known_by(self) -> int:
-        """An entry by which it was surely committed."""
-        if self.notice is not None and self.notice.settled is not None:
-            return self.notice.settled
-        return self.n
-
-    @property
-    def with_token(self) -> str:
-        """For a sentence: the row's token in brackets after a blank, or nothing where the queue has none."""
-        row = self.moved.new
-        return "" if row is None or row.token is None else f" (token {row.token})"
-
-    def same_holder(self, other: "Transition") -> bool:
-        """Whether both were made by one process, as far as is known."""
-        if self.moved.worker != other.moved.worker:
-            return False
-        return self.incarnation == other.incarnation or not self.incarnation or not other.incarnation
-
-
-@dataclass(slots=True)
-class Call:
-    """One request of a handler. ``grant`` is the index, in the job's grants, of the grant it was made under, -1 for none."""
-
-    n: int
-    t: int
-    event: Called
-    incarnation: int = 0
-    applied: list[tuple[int, str]] = field(default_factory=list)
-    answered: int | None = None
-    status: int | None = None
-    grant: int = -1
-
-    @property
-    def worker(self) -> int:
-        return self.event.worker
-
-    @property
-    def refused(self) -> bool:
-        """Whether a reply came that was not 2xx, or the connection broke."""
-        return self.answered is not None and (self.status is None or not 200 <= self.status < 300)
-
-
-@dataclass(slots=True)
-class Attempt:
-    """A statement that tried to change this job; ``moved`` says whether it moved the job's row."""
-
-    n: int
-    event: Attempted
-    moved: bool
-
-
-@dataclass(slots=True)
-class Job:
-    """One key of ours. ``transitions`` and ``grants`` stand in truth's commit order."""
-
-    key: str
-    enqueued: list[Seen[Enqueued]] = field(default_factory=list)
-    transitions: list[Transition] = field(default_factory=list)
-    grants: list[Transition] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)  # of each grant, its index in ``transitions``
-    calls: list[Call] = field(default_factory=list)
-    asks: list[Seen[Asked]] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
-    final: Seen[Final] | None = None
-    notices: list[Notice] = field(default_factory=list)
-    calm: bool = True  # at most one grant, and no worker but its holder ever wrote: most jobs, quickly judged
-    reopened: list[int] = field(default_factory=list)  # places of transitions out of an ended state
-    rolled_back: bool = False  # some notices of it have no transition (yet): read late, superseded, or rolled back
-
-    @property
-    def ours(self) -> bool:
-        """Whether we enqueued it, by acknowledgement or by truth."""
-        return bool(self.enqueued or self.transitions)
-
-    def holder_before(self, place: int) -> Transition | None:
-        """The latest grant before the transition at ``place``."""
-        latest: Transition | None = None
-        for grant, at in zip(self.grants, self.places, strict=True):
-            if at >= place:
-                break
-            latest = grant
-        return latest
-
-    def span(self, grant: int) -> range:
-        """Indices of the transitions from a grant (itself excluded) up to the next grant."""
-        end = self.places[grant + 1] if grant + 1 < len(self.places) else len(self.transitions)
-        return range(self.places[grant] + 1, end)
-
-    def final_row(self) -> Row | None:
-        """The row at the end: the final snapshot's, or else the last one that truth has."""
-        if self.final is not None:
-            return self.final.what.row
-        return self.transitions[-1].moved.new if self.transitions else None
-
-
-@dataclass(slots=True)
-class Incarnation:
-    """One process of a worker, from its start to its death. ``killed`` is the SIGKILL, ``exited`` the observed end."""
-
-    worker: int
-    number: int
-    pid: int
-    started: int
-    started_t: int
-    killed: int | None = None
-    exited: int | None = None
-    code: int | None = None
-
-    @property
-    def died(self) -> int | None:
-        """The first entry that shows its death."""
-        if self.killed is not None:
-            return self.killed
-        return self.exited
-
-    @property
-    def fell(self) -> int | None:
-        """Its death within the story: by a recorded SIGKILL or of itself. The closing of a play kills without a record."""
-        return self.exited if self.killed is None and self.code != -9 else self.killed
-
-
-@dataclass(slots=True)
-class Worker:
-    """Everything about one worker's number."""
-
-    number: int
-    incarnations: list[Incarnation] = field(default_factory=list)
-    signals: list[Seen[Signalled]] = field(default_factory=list)
-    sessions: list["Session"] = field(default_factory=list)
-
-    def incarnation_at(self, n: int) -> Incarnation | None:
-        """The process that lived, or had lived last, at entry ``n``."""
-        found = None
-        for incarnation in self.incarnations:
-            if incarnation.started > n:
-                break
-            found = incarnation
-        return found
-
-    def alive_at(self, n: int) -> bool:
-        """Whether its process was alive at entry ``n``; true when the history says nothing of its processes."""
-        if not self.incarnations:
-            return True
-        incarnation = self.incarnation_at(n)
-        return incarnation is not None and (incarnation.died is None or incarnation.died > n)
-
-
-@dataclass(slots=True)
-class Session:
-    """One wire connection."""
-
-    number: int
-    worker: int
-    pid: int
-    incarnation: int
-    opened: int
-    closed: int | None = None
-    closed_by: str = ""
-    last: int = 0
-    after: int = 0
-    open_notices: list[Notice] = field(default_factory=list)
-    since_attempt: list[str | None] = field(default_factory=list)
 
 
 class Story:

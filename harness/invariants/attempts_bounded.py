@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
-from harness.history.story import Job, Story, Transition
+from harness.history.job import Job, Transition
+from harness.history.story import Story
 
 NAME = "attempts_bounded"
 

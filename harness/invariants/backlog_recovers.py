@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.events import Waited
-from harness.history.story import Job, Seen, Story
+from harness.history.job import Job, Seen
+from harness.history.story import Story
 
 NAME = "backlog_recovers"
 RECOVERY = "the backlog to be back to normal"

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.events import Row
-from harness.history.story import ENDED, Job, Story, Transition
+from harness.history.job import ENDED, Job, Transition
+from harness.history.story import Story
 
 NAME = "claim_order"
 NEVER = 1 << 62

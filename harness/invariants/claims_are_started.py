@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.calm import left_alone
+from harness.history.job import Job
 from harness.history.lease import Lease, lease_at
-from harness.history.story import Job, Story
+from harness.history.story import Story
 
 NAME = "claims_are_started"
 LOOKS = 3

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.excuses import repeats
-from harness.history.story import Call, Job, Story
+from harness.history.job import Call, Job
+from harness.history.story import Story
 
 NAME = "effect_once"
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
+from harness.history.job import Call, Job, Transition
 from harness.history.lease import Lease, lease_at
-from harness.history.story import Call, Job, Story, Transition
+from harness.history.story import Story
 
 NAME = "failures_are_real"
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
-from harness.history.story import ENDED, Job, Story, Transition
+from harness.history.job import ENDED, Job, Transition
+from harness.history.story import Story
 
 NAME = "finished_stays_finished"
 _FINAL = frozenset({"done", "dead", "deleted"})

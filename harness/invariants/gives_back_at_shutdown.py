@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
-from harness.history.story import Incarnation, Job, Story
+from harness.history.job import Job
+from harness.history.story import Story
+from harness.history.worker import Incarnation
 
 NAME = "gives_back_at_shutdown"
 _REQUESTS = frozenset({"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"})

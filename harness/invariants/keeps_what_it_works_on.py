@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.calm import left_alone, stalled_between
-from harness.history.story import Call, Job, Story, Transition
+from harness.history.job import Call, Job, Transition
+from harness.history.story import Story
 
 NAME = "keeps_what_it_works_on"
 # Between a last look at the lease and the call's arrival some time passes, on an honest worker too.

@@ -12,7 +12,8 @@ from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.events import Called, Entry, Moved
 from harness.history.excuses import Repeat, repeats
-from harness.history.story import Job, Story
+from harness.history.job import Job
+from harness.history.story import Story
 
 NAME = "no_double_execution"
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.events import Row, Waited
-from harness.history.story import ENDED, Job, Seen, Story
+from harness.history.job import ENDED, Job, Seen
+from harness.history.story import Story
 
 NAME = "no_lost_job"
 LIVELOCK_GRANTS = 4

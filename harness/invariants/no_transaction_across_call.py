@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
 from harness.history.events import OpenTransaction
-from harness.history.story import Call, Job, Notice, Story
+from harness.history.job import Call, Job, Notice
+from harness.history.story import Story
 
 NAME = "no_transaction_across_call"
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
+from harness.history.job import Job, Transition
 from harness.history.lease import Lease, Ruling, lease_at
-from harness.history.story import Job, Story, Transition
+from harness.history.story import Story
 
 NAME = "one_owner"
 
