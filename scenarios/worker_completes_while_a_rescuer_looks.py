@@ -3,6 +3,7 @@
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
 from harness.contracts.subject import State
+from harness.history.events import Moved
 from harness.history.facts import reached, saw, stood_in_a_rescue
 from harness.invariants.finished_stays_finished import finished_stays_finished
 from harness.invariants.no_double_execution import no_double_execution
@@ -19,6 +20,12 @@ seen_result_before_rescue = saw(RESULT_BEFORE_RESCUE)
 
 def ended(state: str | None) -> bool:
     return state is not None and State(state).ended
+
+
+def granted_once(lab: Lab, job: str) -> bool:
+    """Whether nobody was granted it again: what ended it was its first holder's result."""
+    moves = [entry.what for entry in lab.recorder.entries if isinstance(entry.what, Moved) and entry.what.key == job]
+    return [move.change for move in moves].count("claim") == 1
 
 
 @scenario(
@@ -53,11 +60,13 @@ async def worker_completes_while_a_rescuer_looks(lab: Lab) -> None:
     second = lab.worker()
     await second.stop_at(Point.SNAPSHOT, statements=takeovers)
     await second.start()
-    await second.reached(Point.SNAPSHOT)
+    await second.reached(Point.SNAPSHOT, within_seconds=lab.takeover_seconds)
     await first.release(Point.RESULT_SENT)
     await first.resume()  # one that writes its result in a transaction must be there to commit it
     await lab.eventually(
-        lambda: ended(lab.state_of(job)), within_seconds=5, reason="the late result to be accepted, before any takeover"
+        lambda: ended(lab.state_of(job)) and granted_once(lab, job),
+        within_seconds=5,
+        reason="the late result to be accepted, before any takeover",
     )
     lab.saw(
         RESULT_BEFORE_RESCUE, f"job {job!r} had ended while worker {second.number} stood behind its snapshot", key=job

@@ -18,7 +18,7 @@ from harness.history.events import (
     Reached,
 )
 from harness.history.excuses import strikes_network, strikes_server
-from harness.history.job import Job, Notice, Transition
+from harness.history.job import Job, Transition
 from harness.history.lease import Lease, lease_at
 from harness.history.story import Story
 
@@ -38,6 +38,7 @@ _STANDS = {
 }
 NEARLY = 0.8  # of a declared lease: a queue may set aside some of it for itself
 _RESULTS = frozenset({"complete", "fail", "release", "renew"})
+_TAKES_AWAY = frozenset({"fail", "release", "retire"})  # when another than the holder makes it
 _CLASSES = {"2xx": "done", "4xx": "a content failure", "5xx": "a system failure", "nothing": "a broken connection"}
 
 
@@ -457,26 +458,31 @@ def rescues(story: Story) -> Iterator[tuple[int, str]]:
 
 
 def _given_back(job: Job, grant: int) -> list[Transition]:
-    """The changes by which others gave back or ended what was granted, before its holder wrote a result."""
+    """The changes by which others gave back, ended or removed what was granted, before its holder wrote a result."""
     holder, found = job.grants[grant].worker, []
     for place in job.span(grant):
         transition = job.transitions[place]
         if transition.worker == holder and transition.change in {"complete", "fail", "release", "retire"}:
             break
-        if transition.worker != holder and transition.change in {"fail", "release"}:
+        if transition.worker != holder and (transition.change in _TAKES_AWAY or _loses_its_owner(transition)):
             found.append(transition)
     return found
 
 
+def _loses_its_owner(transition: Transition) -> bool:
+    """Whether it stays running, and nobody's."""
+    old, new = transition.moved.old, transition.moved.new
+    if old is None or new is None or transition.change not in {"renew", "other"}:
+        return False
+    return old.owner is not None and new.owner is None
+
+
 def _took_away(job: Job, taken: Transition) -> Iterator[tuple[int, str]]:
     """Truth shows what a transaction came to in all; on the wire, the first statement of it took the job away."""
-    first = next((notice for notice in job.notices if _takes_away(notice, taken)), taken.notice)
+    in_one = (notice for notice in job.notices if notice.event.xid == taken.moved.xid)
+    first = next((notice for notice in in_one if notice.event.change in {"claim", *_TAKES_AWAY}), taken.notice)
     if first is not None:
         yield first.n, first.event.statement
-
-
-def _takes_away(notice: Notice, taken: Transition) -> bool:
-    return notice.event.xid == taken.moved.xid and notice.event.change in {"claim", "release", "fail"}
 
 
 def _stood_in_a_rescue(story: Story) -> tuple[int, ...]:

@@ -243,6 +243,44 @@ def stood_in_a_rescue_that_ends_jobs(h: History) -> None:
     h.reach(2, "snapshot", statement="fail")
 
 
+def stood_in_a_rescue_that_removes_jobs(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.wait(2500)
+    h.move(2, "a", "retire", None)
+    h.enqueue("a")
+    h.claim(2, "a")
+    h.reach(2, "snapshot", statement="retire")
+
+
+def disowned(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.wait(2500)
+    h.move(2, "a", "renew", Row("running"))
+    h.claim(2, "a")
+
+
+def stood_in_a_rescue_that_disowns(h: History) -> None:
+    disowned(h)
+    h.reach(2, "snapshot", statement="renew")
+
+
+def stood_in_the_claim_of_what_was_disowned(h: History) -> None:
+    disowned(h)
+    h.reach(2, "snapshot", statement=CLAIM_SQL)
+
+
+def stood_in_another_ones_renewal(h: History) -> None:
+    h.start(1, 2)
+    h.enqueue("a")
+    h.claim(1, "a")
+    h.renew(2, "a")
+    h.reach(2, "snapshot", statement="renew")
+
+
 def stood_where_others_end_failures(h: History) -> None:
     h.start(1, 2)
     h.enqueue("a")
@@ -349,6 +387,9 @@ SEEN: list[tuple[StoryFact, Teller, Teller]] = [
     (facts.stood_in_a_rescue, stood_in_a_rescue, stood_in_a_first_claim),
     (facts.stood_in_a_rescue, stood_in_a_rescue, stood_in_something_else),
     (facts.stood_in_a_rescue, stood_in_a_rescue_that_ends_jobs, stood_where_others_end_failures),
+    (facts.stood_in_a_rescue, stood_in_a_rescue_that_removes_jobs, stood_in_something_else),
+    (facts.stood_in_a_rescue, stood_in_a_rescue_that_disowns, stood_in_the_claim_of_what_was_disowned),
+    (facts.stood_in_a_rescue, stood_in_a_rescue_that_disowns, stood_in_another_ones_renewal),
     (facts.stood_in_a_rescue, stood_in_a_rescue_before_its_claim, stood_in_the_claim_after_its_rescue),
     (facts.skipped_locked_row, skipped, calm),
     (facts.skipped_locked_row, skipped_a_held_row, calm),
