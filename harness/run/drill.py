@@ -28,7 +28,7 @@ from harness.postgres.cluster import open_cluster
 from harness.postgres.options import ServerOption
 from harness.processes.watchdog import Watchdog
 from harness.run import compose
-from harness.run.drill_plan import COMPOSED, Plan, planned, thrown
+from harness.run.drill_plan import COMPOSED, Plan, planned, struck, thrown
 from harness.run.judge import judge
 from harness.run.keep import HISTORY
 from harness.run.narrate import Narrator
@@ -214,9 +214,7 @@ class _Drill:
         async with AsyncExitStack() as stack:
             for step in self._plan.steps:
                 await asyncio.sleep(step.after_seconds)
-                # A fault before it may have killed the one that was meant: the next that lives stands in for it.
-                in_turn = [*lab.workers[step.victim :], *lab.workers[: step.victim]]
-                first = next((worker for worker in in_turn if worker.running), in_turn[0])
+                first = struck(step, lab.workers)
                 others = [worker for worker in lab.workers if worker is not first]
                 narrator.say(f"injecting {step.fault.name}")
                 await stack.enter_async_context(lab.injured(step.fault, first, *others))

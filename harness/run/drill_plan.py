@@ -3,12 +3,14 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from harness.contracts.fault import Fault
 from harness.contracts.problem import BadInput
-from harness.faults.target import Target
+from harness.faults.target import Target, Victim
 
 Faults = Mapping[str, Fault[Target]]
+Someone = TypeVar("Someone", bound=Victim)
 
 MOST_AT_ONCE = 3
 LONGEST_HOLD_SECONDS = 5.0
@@ -76,6 +78,18 @@ def thrown(faults: Faults, seed: int, workers: int) -> Plan:
     kinds = dice.sample(_ORDER, dice.randint(1, MOST_AT_ONCE))
     names = [dice.choice([name for name, fault in faults.items() if fault.strikes == kind]) for kind in kinds]
     return planned(faults, names, seed, workers, round(dice.uniform(0, LONGEST_HOLD_SECONDS), 2))
+
+
+def struck(step: Step, workers: Sequence[Someone]) -> Someone:
+    """The worker that a fault strikes: the one that is meant, or the next that can be.
+
+    A fault before it may have killed that one, or have stopped it before it was connected.
+    """
+    in_turn = [*workers[step.victim :], *workers[: step.victim]]
+    living = [worker for worker in in_turn if worker.running]
+    if step.fault.strikes == "connection":
+        living = [worker for worker in living if any(session.open for session in worker.sessions)] or living
+    return (living or in_turn)[0]
 
 
 COMPOSED = (

@@ -1,12 +1,15 @@
 """Plans of drills: the same seed makes the same plan, and each step can still land while those before it are on."""
 
+from dataclasses import dataclass
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.contracts.problem import BadInput
 from harness.faults import discover
-from harness.run.drill_plan import COMPOSED, LONGEST_HOLD_SECONDS, MOST_AT_ONCE, planned, thrown
+from harness.run.drill_plan import COMPOSED, LONGEST_HOLD_SECONDS, MOST_AT_ONCE, Step, planned, struck, thrown
 
 FAULTS = discover()
 SEEDS = st.integers(0, 10**9)
@@ -54,3 +57,31 @@ def test_every_stranger_is_named() -> None:
     with pytest.raises(BadInput) as refused:
         planned(FAULTS, ["worker_kiled", "sink_down", "x"], 1, 3)
     assert len(refused.value.mistakes) == 2
+
+
+@dataclass(frozen=True)
+class Wire:
+    open: bool = True
+
+
+@dataclass(frozen=True)
+class Worker:
+    number: int
+    running: bool = True
+    sessions: tuple[Wire, ...] = (Wire(),)
+
+
+@pytest.mark.parametrize(
+    ("fault", "workers", "meant", "number"),
+    [
+        ("worker_paused", [Worker(1), Worker(2)], 1, 2),
+        ("worker_paused", [Worker(1), Worker(2, running=False)], 1, 1),
+        ("worker_paused", [Worker(1), Worker(2, sessions=())], 1, 2),
+        ("connection_severed", [Worker(1), Worker(2, sessions=())], 1, 1),
+        ("connection_severed", [Worker(1, sessions=(Wire(open=False),)), Worker(2), Worker(3)], 0, 2),
+        ("connection_severed", [Worker(1, running=False), Worker(2, sessions=())], 0, 2),
+        ("connection_severed", [Worker(1, running=False), Worker(2, running=False)], 1, 2),
+    ],
+)
+def test_a_fault_strikes_one_that_it_can_strike(fault: str, workers: list[Worker], meant: int, number: int) -> None:
+    assert struck(Step(FAULTS[fault], meant, 0.0), cast("Any", workers)).number == number
