@@ -3,7 +3,7 @@
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
 from harness.faults.backend_terminated import backend_terminated_all_of_a_worker
-from harness.history.facts import NOTHING_TO_BREAK, connections_broken_or_none
+from harness.history.facts.lives import NOTHING_TO_BREAK, connections_broken_or_none
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.no_stale_write import no_stale_write

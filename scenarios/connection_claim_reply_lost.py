@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import reply_lost
+from harness.history.facts.points import reply_lost
 from harness.invariants.calls_follow_grants import calls_follow_grants
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job

@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import reply_lost
+from harness.history.facts.points import reply_lost
 from harness.invariants.effect_once import effect_once
 from harness.invariants.finished_stays_finished import finished_stays_finished
 from harness.invariants.no_double_execution import no_double_execution

@@ -2,7 +2,7 @@
 
 from harness.contracts.scenario import scenario
 from harness.faults.notifications_lost import notifications_lost
-from harness.history.facts import fault_landed
+from harness.history.facts.said import fault_landed
 from harness.invariants.no_lost_job import no_lost_job
 from harness.lab.lab import Lab
 from harness.lab.needs import GRANTS

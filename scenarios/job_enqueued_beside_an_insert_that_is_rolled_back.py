@@ -1,7 +1,7 @@
 """Two producers add one job at the same time, and one of them thinks better of it."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import saw
+from harness.history.facts.said import saw
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job
 from harness.lab.crossing import ROLLED_BACK, enqueue_beside_a_rolled_back_one

@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import answered
+from harness.history.facts.outside import answered
 from harness.invariants.claim_order import claim_order
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job

@@ -1,7 +1,7 @@
 """The outside world says that the job itself is wrong."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import answered
+from harness.history.facts.outside import answered
 from harness.invariants.content_fails_once import content_fails_once
 from harness.invariants.no_lost_job import no_lost_job
 from harness.lab.lab import Lab

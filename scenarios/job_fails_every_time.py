@@ -1,7 +1,7 @@
 """The outside world stays out of order."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import answered
+from harness.history.facts.outside import answered
 from harness.invariants.attempts_bounded import attempts_bounded
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.operation_key_stable import operation_key_stable

@@ -1,7 +1,7 @@
 """Keys that a careless statement, URL, log or page would stumble over."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import answered
+from harness.history.facts.outside import answered
 from harness.invariants.calls_follow_grants import calls_follow_grants
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_double_execution import no_double_execution

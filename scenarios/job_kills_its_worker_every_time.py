@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import worker_died_times
+from harness.history.facts.lives import worker_died_times
 from harness.invariants.attempts_bounded import attempts_bounded
 from harness.invariants.no_lost_job import no_lost_job
 from harness.lab.lab import Lab

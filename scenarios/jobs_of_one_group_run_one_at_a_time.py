@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import reached
+from harness.history.facts.points import reached
 from harness.invariants.claim_order import claim_order
 from harness.invariants.free_jobs_are_given_out import free_jobs_are_given_out
 from harness.invariants.no_lost_job import no_lost_job

@@ -1,7 +1,7 @@
 """Priorities, in the wrong order of arrival."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import more_jobs_than_slots
+from harness.history.facts.outcomes import more_jobs_than_slots
 from harness.invariants.claim_order import claim_order
 from harness.invariants.no_lost_job import no_lost_job
 from harness.lab.lab import Lab

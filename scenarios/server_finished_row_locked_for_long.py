@@ -4,7 +4,7 @@ import contextlib
 
 from harness.contracts.scenario import scenario
 from harness.history.events import Blocked
-from harness.history.facts import fault_landed
+from harness.history.facts.said import fault_landed
 from harness.history.recorder import DeadlinePassed
 from harness.invariants.claims_not_blocked import claims_not_blocked
 from harness.invariants.free_jobs_are_given_out import free_jobs_are_given_out

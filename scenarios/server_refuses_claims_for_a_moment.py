@@ -4,7 +4,7 @@ import asyncio
 
 from harness.contracts.scenario import scenario
 from harness.faults.raised import raised_serialization_failure
-from harness.history.facts import fault_landed
+from harness.history.facts.said import fault_landed
 from harness.invariants.calls_follow_grants import calls_follow_grants
 from harness.invariants.no_double_execution import no_double_execution
 from harness.invariants.no_lost_job import no_lost_job

@@ -2,7 +2,7 @@
 
 from harness.contracts.scenario import scenario
 from harness.faults.raised import raised_deadlock
-from harness.history.facts import fault_landed
+from harness.history.facts.said import fault_landed
 from harness.invariants.effect_once import effect_once
 from harness.invariants.failures_are_real import failures_are_real
 from harness.invariants.finished_stays_finished import finished_stays_finished

@@ -2,7 +2,7 @@
 
 from harness.contracts.scenario import scenario
 from harness.faults.server_restarted import server_restarted_fast
-from harness.history.facts import server_was_hurt
+from harness.history.facts.said import server_was_hurt
 from harness.invariants.backlog_recovers import backlog_recovers
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job

@@ -1,7 +1,7 @@
 """A long transaction holds one job's row."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import skipped_locked_row
+from harness.history.facts.locks import skipped_locked_row
 from harness.invariants.claims_not_blocked import claims_not_blocked
 from harness.invariants.no_lost_job import no_lost_job
 from harness.lab.lab import Lab

@@ -1,7 +1,7 @@
 """Somebody locks two jobs in turn, while a worker writes the results of both."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import saw
+from harness.history.facts.said import saw
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job
 from harness.lab.crossing import CROSSED, lock_across_results

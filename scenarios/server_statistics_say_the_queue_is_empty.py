@@ -1,7 +1,7 @@
 """A plan that was made for an empty queue."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import saw
+from harness.history.facts.said import saw
 from harness.invariants.claims_are_started import claims_are_started
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.one_owner import one_owner

@@ -1,7 +1,7 @@
 """A table lock, which SKIP LOCKED does not skip."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import blocked_on
+from harness.history.facts.locks import blocked_on
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job
 from harness.lab.lab import Lab

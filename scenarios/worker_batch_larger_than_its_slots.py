@@ -1,7 +1,7 @@
 """More jobs than slots, and handlers that together take longer than a lease."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import more_jobs_than_slots
+from harness.history.facts.outcomes import more_jobs_than_slots
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_double_execution import no_double_execution
 from harness.invariants.no_lost_job import no_lost_job

@@ -2,7 +2,8 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import fault_landed, reached
+from harness.history.facts.points import reached
+from harness.history.facts.said import fault_landed
 from harness.invariants.effect_once import effect_once
 from harness.invariants.lease_by_database_clock import lease_by_database_clock
 from harness.invariants.no_lost_job import no_lost_job

@@ -4,7 +4,9 @@ from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
 from harness.contracts.subject import State
 from harness.history.events import Moved
-from harness.history.facts import reached, saw, stood_in_a_rescue
+from harness.history.facts.points import reached
+from harness.history.facts.rescues import stood_in_a_rescue
+from harness.history.facts.said import saw
 from harness.invariants.finished_stays_finished import finished_stays_finished
 from harness.invariants.no_double_execution import no_double_execution
 from harness.invariants.no_lost_job import no_lost_job

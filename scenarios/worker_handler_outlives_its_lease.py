@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import in_flight_past_its_lease
+from harness.history.facts.outside import in_flight_past_its_lease
 from harness.invariants.effect_once import effect_once
 from harness.invariants.keeps_what_it_works_on import keeps_what_it_works_on
 from harness.invariants.no_lost_job import no_lost_job

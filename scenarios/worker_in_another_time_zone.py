@@ -1,7 +1,7 @@
 """A worker whose local time is not the server's."""
 
 from harness.contracts.scenario import scenario
-from harness.history.facts import waited_out
+from harness.history.facts.said import waited_out
 from harness.invariants.lease_by_database_clock import lease_by_database_clock
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.one_owner import one_owner

@@ -2,7 +2,8 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import killed_at, taken_over
+from harness.history.facts.points import killed_at
+from harness.history.facts.takeovers import taken_over
 from harness.invariants.asks_before_repeating import asks_before_repeating
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_double_execution import no_double_execution

@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import backend_ended_before_commit, killed_at
+from harness.history.facts.points import backend_ended_before_commit, killed_at
 from harness.invariants.calls_follow_grants import calls_follow_grants
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job

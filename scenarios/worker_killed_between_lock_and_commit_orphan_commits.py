@@ -2,7 +2,8 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import killed_at, orphan_committed, taken_over
+from harness.history.facts.points import killed_at, orphan_committed
+from harness.history.facts.takeovers import taken_over
 from harness.invariants.calls_follow_grants import calls_follow_grants
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job

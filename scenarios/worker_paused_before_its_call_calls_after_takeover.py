@@ -2,7 +2,8 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import late_call_or_abstained, paused_past_lease, taken_over
+from harness.history.facts.late import late_call_or_abstained
+from harness.history.facts.takeovers import paused_past_lease, taken_over
 from harness.invariants.calls_follow_grants import calls_follow_grants
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_lost_job import no_lost_job

@@ -2,7 +2,8 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import late_result_refused_or_abstained, paused_past_lease, taken_over
+from harness.history.facts.late import late_result_refused_or_abstained
+from harness.history.facts.takeovers import paused_past_lease, taken_over
 from harness.invariants.effect_once import effect_once
 from harness.invariants.finished_stays_finished import finished_stays_finished
 from harness.invariants.no_lost_job import no_lost_job

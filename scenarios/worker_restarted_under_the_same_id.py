@@ -2,7 +2,9 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import late_result_refused_or_abstained, reached, taken_over
+from harness.history.facts.late import late_result_refused_or_abstained
+from harness.history.facts.points import reached
+from harness.history.facts.takeovers import taken_over
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.no_stale_write import no_stale_write
 from harness.invariants.token_fences import token_fences

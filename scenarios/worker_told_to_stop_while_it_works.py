@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import told_to_stop
+from harness.history.facts.lives import told_to_stop
 from harness.invariants.gives_back_at_shutdown import gives_back_at_shutdown
 from harness.invariants.keeps_what_it_works_on import keeps_what_it_works_on
 from harness.invariants.no_double_execution import no_double_execution

@@ -3,7 +3,7 @@
 from harness.contracts.scenario import scenario
 from harness.explore.case import Case, leases_can_end
 from harness.explore.inside import ALL_ORDERS, ORDERS_WITH_A_TAKEOVER, can_be_stepped, explore_inside
-from harness.history.facts import saw
+from harness.history.facts.said import saw
 from harness.invariants.finished_stays_finished import finished_stays_finished
 from harness.invariants.no_double_execution import no_double_execution
 from harness.invariants.no_stale_write import no_stale_write

@@ -2,7 +2,7 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import released_together
+from harness.history.facts.barriers import released_together
 from harness.invariants.calls_follow_grants import calls_follow_grants
 from harness.invariants.claim_order import claim_order
 from harness.invariants.effect_once import effect_once

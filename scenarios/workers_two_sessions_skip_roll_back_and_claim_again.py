@@ -2,7 +2,8 @@
 
 from harness.contracts.point import Point
 from harness.contracts.scenario import scenario
-from harness.history.facts import backend_ended_before_commit, reached, skipped_locked_row
+from harness.history.facts.locks import skipped_locked_row
+from harness.history.facts.points import backend_ended_before_commit, reached
 from harness.invariants.claims_not_blocked import claims_not_blocked
 from harness.invariants.free_jobs_are_given_out import free_jobs_are_given_out
 from harness.invariants.no_lost_job import no_lost_job

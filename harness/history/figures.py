@@ -1,7 +1,7 @@
 """Figures measured in one play, from its story: durations that the acceptance records show beside the verdict."""
 
 from harness.history.events import Moved
-from harness.history.facts import takeovers
+from harness.history.facts.takeovers import takeovers
 from harness.history.story import Story
 
 

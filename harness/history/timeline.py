@@ -39,7 +39,7 @@ from harness.history.events import (
     WorkerExited,
     WorkerStarted,
 )
-from harness.history.facts import takeovers
+from harness.history.facts.takeovers import takeovers
 from harness.history.story import Story
 
 MOST_MOMENTS = 60

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from harness.contracts.invariant import Unknown, invariant
 from harness.contracts.verdict import Finding
-from harness.history.facts import on_table
+from harness.history.facts.locks import on_table
 from harness.history.story import Story
 
 NAME = "claims_not_blocked"

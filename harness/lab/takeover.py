@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from harness.contracts.point import Point
 from harness.history.events import Attempted, Called, Entry
-from harness.history.facts import rescues
+from harness.history.facts.rescues import rescues
 from harness.history.recorder import DeadlinePassed
 from harness.history.story import Story
 from harness.lab.stops import RESULTS

@@ -15,7 +15,7 @@ from harness.contracts.subject import Subject
 from harness.contracts.verdict import Verdict
 from harness.document import Document, PlayDoc
 from harness.faults import discover
-from harness.history.facts import fault_landed
+from harness.history.facts.said import fault_landed
 from harness.history.recorder import DeadlinePassed, Recorder
 from harness.invariants.backlog_recovers import backlog_recovers
 from harness.invariants.effect_once import effect_once

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.contracts.fact import Fact
 from harness.contracts.invariant import Invariant, Unknown
 from harness.contracts.verdict import Finding, Verdict
-from harness.history.facts import fact_named
+from harness.history.facts.named import fact_named
 from harness.history.reading import Truncated, read_history
 from harness.history.story import Story, stories, without_garbage_collection
 from harness.invariants import discover

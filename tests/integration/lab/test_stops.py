@@ -9,7 +9,8 @@ import pytest
 
 from harness.contracts.point import Point
 from harness.history.events import Moved
-from harness.history.facts import released_together, stood_in_a_rescue
+from harness.history.facts.barriers import released_together
+from harness.history.facts.rescues import stood_in_a_rescue
 from harness.history.recorder import Recorder
 from harness.history.story import Story
 from harness.lab.lab import Lab

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from harness.contracts.point import Point
-from harness.history import facts
 from harness.history.events import (
     BackendEnded,
     Blocked,
@@ -16,7 +15,20 @@ from harness.history.events import (
     Saw,
     Waited,
 )
-from harness.history.facts import StoryFact, fact_named
+from harness.history.facts import (
+    StoryFact,
+    barriers,
+    late,
+    lives,
+    locks,
+    outcomes,
+    outside,
+    points,
+    rescues,
+    said,
+    takeovers,
+)
+from harness.history.facts.named import fact_named
 from harness.history.made_up import CLAIM_SQL, History
 from harness.history.story import Story
 
@@ -76,7 +88,7 @@ def abstained(h: History) -> None:
 
 def gave_up(h: History) -> None:
     paused(h)
-    h.say(Saw(facts.GAVE_UP, "worker 1 has exited", 1))
+    h.say(Saw(late.GAVE_UP, "worker 1 has exited", 1))
 
 
 def accepted_late(h: History) -> None:
@@ -356,61 +368,61 @@ def others(h: History) -> None:
 
 P = Point
 SEEN: list[tuple[StoryFact, Teller, Teller]] = [
-    (facts.taken_over, taken_over, calm),
-    (facts.taken_over, restarted, calm),
-    (facts.taken_over_by_another, taken_over, restarted),
-    (facts.leased_as_declared, paused, leased_for_less),
-    (facts.paused_past_lease, paused, taken_over),
-    (facts.resumed, paused, taken_over),
-    (facts.network_cut_past_lease, cut, taken_over),
-    (facts.killed_at(P.CLAIMED), killed_claimed, released_before_the_kill),
-    (facts.killed_at(P.COMMITTING), orphan, calm),
-    (facts.killed_at(P.CLAIMED), orphan, calm),  # of a single statement, one instant
-    (facts.backend_ended_before_commit, killed_claimed, orphan),
-    (facts.orphan_committed, orphan, killed_claimed),
-    (facts.rolled_back_and_claimed_again, killed_claimed, orphan),
-    (facts.reply_lost("claim"), reply_lost, result_lost),
-    (facts.reply_lost("result"), result_lost, reply_lost),
-    (facts.late_result_refused_or_abstained, refused_late, accepted_late),
-    (facts.late_result_refused_or_abstained, abstained, paused),
-    (facts.late_result_refused_or_abstained, gave_up, taken_over),
-    (facts.late_write_refused_or_abstained("complete"), refused_late, accepted_late),
-    (facts.late_write_arrived(), refused_late, abstained),
-    (facts.late_write_arrived(), accepted_late, abstained),
-    (facts.late_call_after_takeover, called_late, abstained),
-    (facts.late_call_or_abstained, abstained, paused),
-    (facts.released_together(3), barrier, barrier_of_three_looks),
-    (facts.released_together(3), barrier, barrier_with_an_early_bird),
-    (facts.released_together(3), barrier, barrier_in_something_else),
-    (facts.released_together(3), barrier, barrier_in_nobody_knows_what),
-    (facts.released_together(3), barrier, barrier_with_one_that_never_claims),
-    (facts.stood_in_a_rescue, stood_in_a_rescue, stood_in_a_first_claim),
-    (facts.stood_in_a_rescue, stood_in_a_rescue, stood_in_something_else),
-    (facts.stood_in_a_rescue, stood_in_a_rescue_that_ends_jobs, stood_where_others_end_failures),
-    (facts.stood_in_a_rescue, stood_in_a_rescue_that_removes_jobs, stood_in_something_else),
-    (facts.stood_in_a_rescue, stood_in_a_rescue_that_disowns, stood_in_the_claim_of_what_was_disowned),
-    (facts.stood_in_a_rescue, stood_in_a_rescue_that_disowns, stood_in_another_ones_renewal),
-    (facts.stood_in_a_rescue, stood_in_a_rescue_before_its_claim, stood_in_the_claim_after_its_rescue),
-    (facts.skipped_locked_row, skipped, calm),
-    (facts.skipped_locked_row, skipped_a_held_row, calm),
-    (facts.worker_died_times(2), deadly, restarted),
-    (facts.worker_died_times(1), restarted, calm),
-    (facts.restarted_under_same_id, restarted, deadly),
-    (facts.answered("2xx"), answers, deadly),
-    (facts.answered("4xx"), answers, calm),
-    (facts.answered("5xx"), answers, calm),
-    (facts.answered("nothing"), answers, calm),
-    (facts.more_jobs_than_slots(2), batch, calm),
-    (facts.batch_claimed(3), batch, calm),
-    (facts.asked_the_outside, others, calm),
-    (facts.server_was_hurt, others, cut),
-    (facts.fault_landed("server stopped"), others, cut),
-    (facts.saw("a look"), others, calm),
-    (facts.waited_out("all"), others, calm),
-    (facts.blocked_on("table"), others, calm),
-    (facts.blocked_on("row"), others, calm),
-    (facts.ended_as("done"), calm, taken_over),
-    (facts.reached(P.SNAPSHOT), barrier, calm),
+    (takeovers.taken_over, taken_over, calm),
+    (takeovers.taken_over, restarted, calm),
+    (takeovers.taken_over_by_another, taken_over, restarted),
+    (takeovers.leased_as_declared, paused, leased_for_less),
+    (takeovers.paused_past_lease, paused, taken_over),
+    (takeovers.resumed, paused, taken_over),
+    (takeovers.network_cut_past_lease, cut, taken_over),
+    (points.killed_at(P.CLAIMED), killed_claimed, released_before_the_kill),
+    (points.killed_at(P.COMMITTING), orphan, calm),
+    (points.killed_at(P.CLAIMED), orphan, calm),  # of a single statement, one instant
+    (points.backend_ended_before_commit, killed_claimed, orphan),
+    (points.orphan_committed, orphan, killed_claimed),
+    (locks.rolled_back_and_claimed_again, killed_claimed, orphan),
+    (points.reply_lost("claim"), reply_lost, result_lost),
+    (points.reply_lost("result"), result_lost, reply_lost),
+    (late.late_result_refused_or_abstained, refused_late, accepted_late),
+    (late.late_result_refused_or_abstained, abstained, paused),
+    (late.late_result_refused_or_abstained, gave_up, taken_over),
+    (late.late_write_refused_or_abstained("complete"), refused_late, accepted_late),
+    (late.late_write_arrived(), refused_late, abstained),
+    (late.late_write_arrived(), accepted_late, abstained),
+    (late.late_call_after_takeover, called_late, abstained),
+    (late.late_call_or_abstained, abstained, paused),
+    (barriers.released_together(3), barrier, barrier_of_three_looks),
+    (barriers.released_together(3), barrier, barrier_with_an_early_bird),
+    (barriers.released_together(3), barrier, barrier_in_something_else),
+    (barriers.released_together(3), barrier, barrier_in_nobody_knows_what),
+    (barriers.released_together(3), barrier, barrier_with_one_that_never_claims),
+    (rescues.stood_in_a_rescue, stood_in_a_rescue, stood_in_a_first_claim),
+    (rescues.stood_in_a_rescue, stood_in_a_rescue, stood_in_something_else),
+    (rescues.stood_in_a_rescue, stood_in_a_rescue_that_ends_jobs, stood_where_others_end_failures),
+    (rescues.stood_in_a_rescue, stood_in_a_rescue_that_removes_jobs, stood_in_something_else),
+    (rescues.stood_in_a_rescue, stood_in_a_rescue_that_disowns, stood_in_the_claim_of_what_was_disowned),
+    (rescues.stood_in_a_rescue, stood_in_a_rescue_that_disowns, stood_in_another_ones_renewal),
+    (rescues.stood_in_a_rescue, stood_in_a_rescue_before_its_claim, stood_in_the_claim_after_its_rescue),
+    (locks.skipped_locked_row, skipped, calm),
+    (locks.skipped_locked_row, skipped_a_held_row, calm),
+    (lives.worker_died_times(2), deadly, restarted),
+    (lives.worker_died_times(1), restarted, calm),
+    (lives.restarted_under_same_id, restarted, deadly),
+    (outside.answered("2xx"), answers, deadly),
+    (outside.answered("4xx"), answers, calm),
+    (outside.answered("5xx"), answers, calm),
+    (outside.answered("nothing"), answers, calm),
+    (outcomes.more_jobs_than_slots(2), batch, calm),
+    (outcomes.batch_claimed(3), batch, calm),
+    (outside.asked_the_outside, others, calm),
+    (said.server_was_hurt, others, cut),
+    (said.fault_landed("server stopped"), others, cut),
+    (said.saw("a look"), others, calm),
+    (said.waited_out("all"), others, calm),
+    (locks.blocked_on("table"), others, calm),
+    (locks.blocked_on("row"), others, calm),
+    (outcomes.ended_as("done"), calm, taken_over),
+    (points.reached(P.SNAPSHOT), barrier, calm),
 ]
 
 
@@ -439,7 +451,7 @@ def test_a_sentence_leads_back_to_its_fact(fact: StoryFact) -> None:
         assert found.evidence(Story.of(h.entries)) == fact.evidence(Story.of(h.entries))
 
 
-@pytest.mark.parametrize("make", [facts.killed_at, facts.paused_at, facts.reached])
+@pytest.mark.parametrize("make", [points.killed_at, points.paused_at, points.reached])
 @pytest.mark.parametrize("point", list(Point))
 def test_every_point_has_its_sentence(make: Callable[[Point], StoryFact], point: Point) -> None:
     sentence = make(point).sentence
@@ -447,8 +459,8 @@ def test_every_point_has_its_sentence(make: Callable[[Point], StoryFact], point:
 
 
 def test_the_sentences_that_people_read() -> None:
-    assert facts.killed_at(Point.CLAIMED).sentence == "killed while its rows were locked"
-    assert facts.taken_over.sentence == "taken over"
+    assert points.killed_at(Point.CLAIMED).sentence == "killed while its rows were locked"
+    assert takeovers.taken_over.sentence == "taken over"
     assert fact_named("something that nobody says") is None
 
 
@@ -459,7 +471,7 @@ def test_a_takeover_needs_a_grant_that_its_holder_has_not_ended() -> None:
     h.claim(1, "a")
     h.fail(1, "a")
     h.claim(2, "a")
-    assert facts.taken_over.evidence(Story.of(h.entries)) == ()
+    assert takeovers.taken_over.evidence(Story.of(h.entries)) == ()
 
 
 def test_paused_at_a_point() -> None:
@@ -468,5 +480,5 @@ def test_paused_at_a_point() -> None:
     h.say(Reached("called", 1, 0, "a", "seen"))
     h.signal(1, "SIGSTOP")
     story = Story.of(h.entries)
-    assert facts.paused_at(Point.CALLED).evidence(story)
-    assert not facts.paused_at(Point.CALLING).evidence(story)
+    assert points.paused_at(Point.CALLED).evidence(story)
+    assert not points.paused_at(Point.CALLING).evidence(story)
