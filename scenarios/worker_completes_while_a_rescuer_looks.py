@@ -5,8 +5,12 @@ from harness.contracts.scenario import scenario
 from harness.contracts.subject import State
 from harness.history.events import Moved
 from harness.history.facts.points import reached
-from harness.history.facts.rescues import stood_in_a_rescue
-from harness.history.facts.said import saw
+from harness.history.facts.rescues import (
+    RESULT_BEFORE_RESCUE,
+    RESULT_BEHIND_RESCUE,
+    result_met_a_rescue,
+    stood_in_a_rescue,
+)
 from harness.invariants.finished_stays_finished import finished_stays_finished
 from harness.invariants.no_double_execution import no_double_execution
 from harness.invariants.no_lost_job import no_lost_job
@@ -15,9 +19,6 @@ from harness.invariants.one_owner import one_owner
 from harness.lab.lab import Lab
 from harness.lab.needs import GRANTS, TAKES_OVER, WRITES_RESULTS
 from harness.lab.takeover import statements_that_take_over
-
-RESULT_BEFORE_RESCUE = "a result was accepted between a rescuer's look and its write"
-seen_result_before_rescue = saw(RESULT_BEFORE_RESCUE)
 
 
 def ended(state: str | None) -> bool:
@@ -33,7 +34,7 @@ def granted_once(lab: Lab, job: str) -> bool:
 @scenario(
     serves=["V5", "Q9", "Q10"],
     must_hold=[finished_stays_finished, one_owner, no_stale_write, no_double_execution, no_lost_job],
-    must_happen=[reached(Point.RESULT_SENT), stood_in_a_rescue, seen_result_before_rescue],
+    must_happen=[reached(Point.RESULT_SENT), stood_in_a_rescue, result_met_a_rescue],
     needs=[GRANTS, TAKES_OVER, WRITES_RESULTS],
 )
 async def worker_completes_while_a_rescuer_looks(lab: Lab) -> None:
@@ -42,15 +43,16 @@ async def worker_completes_while_a_rescuer_looks(lab: Lab) -> None:
     What happens
         A worker dies in its call, and another takes its job over: so it is seen by which statement that is done. Then
         a worker's result is on the wire when its process is paused, and its lease ends. One more worker starts to take
-        that job over: it is parked inside the server in that very statement, with its snapshot taken and no row
-        locked. Now the result arrives and is accepted, for nobody has taken the job yet. Then the rescuer goes on.
+        that job over: it is parked inside the server in that very statement, its snapshot taken. Now the result
+        arrives. Where the rescuer has locked no row, the result is accepted, for nobody has taken the job yet; where
+        it has locked the row as it looked, the result waits. Then the rescuer goes on.
 
     Why it matters
         A rescue that reads first and writes by id later puts a finished job back into the queue. One statement that
-        locks what it reads finds the row changed, and leaves it.
+        locks what it reads finds the row changed, and leaves it; so does one that keeps the row locked in between.
 
     What must hold
-        The job stays finished and is not executed again.
+        A job that is finished stays finished and is not executed again; what comes after a takeover changes nothing.
     """
     takeovers = await statements_that_take_over(lab)
     (job,) = await lab.enqueue(1)
@@ -62,17 +64,20 @@ async def worker_completes_while_a_rescuer_looks(lab: Lab) -> None:
     second = lab.worker()
     await second.stop_at(Point.SNAPSHOT, statements=takeovers)
     await second.start()
-    await second.reached(Point.SNAPSHOT, within_seconds=lab.takeover_seconds)
+    stood = await second.reached(Point.SNAPSHOT, within_seconds=lab.takeover_seconds)
     await first.release(Point.RESULT_SENT)
     await first.resume()  # one that writes its result in a transaction must be there to commit it
-    await lab.eventually(
-        lambda: ended(lab.state_of(job)) and granted_once(lab, job),
-        within_seconds=5,
-        reason="the late result to be accepted, before any takeover",
-    )
-    lab.saw(
-        RESULT_BEFORE_RESCUE, f"job {job!r} had ended while worker {second.number} stood behind its snapshot", key=job
-    )
+    if stood.key == job:
+        behind = await lab.waits_behind(stood.pid, first, reason="the late result to wait for the rescuer's row")
+        lab.saw(RESULT_BEHIND_RESCUE, behind, worker=first, key=job)
+    else:
+        await lab.eventually(
+            lambda: ended(lab.state_of(job)) and granted_once(lab, job),
+            within_seconds=5,
+            reason="the late result to be accepted, before any takeover",
+        )
+        told = f"job {job!r} had ended while worker {second.number} stood behind its snapshot"
+        lab.saw(RESULT_BEFORE_RESCUE, told, key=job)
     await second.release(Point.SNAPSHOT)
     await lab.drained()
     await lab.stays_quiet()

@@ -612,6 +612,18 @@ class Lab:
             reason=f"worker {worker.number} to wait behind the table lock",
         )
 
+    async def waits_behind(self, pid: int, worker: LabWorker, *, reason: str, within_seconds: float = 5) -> str:
+        """Wait until the server shows a backend of this worker waiting for a lock of that backend; what it shows."""
+
+        async def waiting() -> str | None:
+            for session in worker.sessions:
+                backend = await self.view.backend(session.pid)
+                if backend is not None and pid in backend.blocked_by:
+                    return backend.told()
+            return None
+
+        return str(await self.eventually_shown(waiting, within_seconds=within_seconds, reason=reason))
+
     def worker_of(self, pid: int) -> int:
         """The number of the worker that owns a backend, 0 when it is none of ours."""
         for worker in self.workers:

@@ -29,7 +29,7 @@ from harness.history.facts.points import (
     reached,
     reply_lost,
 )
-from harness.history.facts.rescues import stood_in_a_rescue
+from harness.history.facts.rescues import result_met_a_rescue, stood_in_a_rescue
 from harness.history.facts.said import fault_landed, saw, server_was_hurt, waited_out
 from harness.history.facts.takeovers import (
     leased_as_declared,
@@ -55,6 +55,7 @@ def _fixed() -> dict[str, StoryFact]:
         late_call_or_abstained,
         skipped_locked_row,
         stood_in_a_rescue,
+        result_met_a_rescue,
         rolled_back_and_claimed_again,
         restarted_under_same_id,
         asked_the_outside,

@@ -55,14 +55,28 @@ def _took_away(job: Job, taken: Transition) -> Iterator[tuple[int, str]]:
         yield first.n, first.event.statement
 
 
+RESULT_BEFORE_RESCUE = "a result was accepted between a rescuer's look and its write"
+RESULT_BEHIND_RESCUE = "a result waited for a row that a rescuer held from its look to its write"
+
+
 def _stood_in_a_rescue(story: Story) -> tuple[int, ...]:
     for entry in story.reached:
-        if entry.what.point == Point.SNAPSHOT and entry.what.statement:
+        if entry.what.point in {Point.SNAPSHOT, Point.CLAIMED} and entry.what.statement:
             for n, statement in rescues(story):
                 if n < entry.n and statement == entry.what.statement:
                     return (n, entry.n)
     return ()
 
 
-stood_in_a_rescue: StoryFact = Fact("it stood in its takeover, before it locked a row", _stood_in_a_rescue)
+stood_in_a_rescue: StoryFact = Fact("it stood in its takeover, before it wrote", _stood_in_a_rescue)
 """The server showed it, its snapshot taken, in a statement by which a job was taken over earlier in this play."""
+
+
+def _result_met_a_rescue(story: Story) -> tuple[int, ...]:
+    met = (entry.n for entry in story.saws if entry.what.what in {RESULT_BEFORE_RESCUE, RESULT_BEHIND_RESCUE})
+    return tuple(met)[:1]
+
+
+result_met_a_rescue: StoryFact = Fact(
+    "a result came between a rescuer's look and its write, or was kept out by the row's lock", _result_met_a_rescue
+)

@@ -302,6 +302,20 @@ def stood_where_others_end_failures(h: History) -> None:
     h.reach(2, "snapshot", statement="fail")
 
 
+def stood_in_a_rescue_that_holds_the_row(h: History) -> None:
+    taken_over(h)
+    h.complete(2, "a")
+    h.reach(2, "claimed", "a", statement=CLAIM_SQL)
+
+
+def result_before_a_rescue(h: History) -> None:
+    h.say(Saw(rescues.RESULT_BEFORE_RESCUE, "seen"))
+
+
+def result_behind_a_rescue(h: History) -> None:
+    h.say(Saw(rescues.RESULT_BEHIND_RESCUE, "seen"))
+
+
 def stood_in_a_first_claim(h: History) -> None:
     h.start(1, 2)
     h.enqueue("a")
@@ -398,6 +412,9 @@ SEEN: list[tuple[StoryFact, Teller, Teller]] = [
     (barriers.released_together(3), barrier, barrier_with_one_that_never_claims),
     (rescues.stood_in_a_rescue, stood_in_a_rescue, stood_in_a_first_claim),
     (rescues.stood_in_a_rescue, stood_in_a_rescue, stood_in_something_else),
+    (rescues.stood_in_a_rescue, stood_in_a_rescue_that_holds_the_row, stood_in_a_first_claim),
+    (rescues.result_met_a_rescue, result_before_a_rescue, taken_over),
+    (rescues.result_met_a_rescue, result_behind_a_rescue, taken_over),
     (rescues.stood_in_a_rescue, stood_in_a_rescue_that_ends_jobs, stood_where_others_end_failures),
     (rescues.stood_in_a_rescue, stood_in_a_rescue_that_removes_jobs, stood_in_something_else),
     (rescues.stood_in_a_rescue, stood_in_a_rescue_that_disowns, stood_in_the_claim_of_what_was_disowned),
