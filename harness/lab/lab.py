@@ -29,7 +29,6 @@ from harness.history.events import (
     Reached,
     Released,
     Saw,
-    SessionOpened,
     Waited,
 )
 from harness.history.recorder import DeadlinePassed, PlayRecorder
@@ -488,20 +487,27 @@ class Lab:
             await asyncio.gather(reached, return_exceptions=True)
 
     async def has_looked(self, worker: LabWorker, *, within_seconds: float = 10) -> bool:
-        """Wait until a worker has looked for work once; False for one that was not seen to, by any statement known to claim."""
-        number = worker.number
+        """Wait until a worker has looked for work once, as a statement known to claim shows.
+
+        One that finds nothing may have nothing to mark, and then says no such statement: once the server has answered it
+        anything, two polls must do. False when neither was seen.
+        """
+        asked_at: float | None = None
+
+        def claims(event: object) -> bool:
+            return isinstance(event, Attempted) and event.worker == worker.number and "claim" in event.changes
+
+        def looked() -> bool:
+            nonlocal asked_at
+            if any(claims(entry.what) for entry in self.recorder.entries):
+                return True
+            if asked_at is None and any(session.has_answered for session in worker.sessions):
+                asked_at = time.monotonic()
+            return asked_at is not None and time.monotonic() > asked_at + 2 * (self.subject.poll_seconds or 1.0)
+
         try:
-            await self.until(
-                lambda event: isinstance(event, SessionOpened) and event.worker == number,
-                within_seconds=within_seconds,
-                reason=f"worker {number} to connect",
-            )
-            await self.until(
-                lambda event: isinstance(event, Attempted) and event.worker == number and "claim" in event.changes,
-                # Where no statement is known to claim, none will be seen to: then a moment must do.
-                within_seconds=(within_seconds if "claim" in self.ground.learned else 1)
-                + (self.subject.poll_seconds or 1.0) * 2,
-                reason=f"worker {number} to look for work",
+            await self.eventually(
+                looked, within_seconds=within_seconds, reason=f"worker {worker.number} to look for work"
             )
         except DeadlinePassed:
             return False

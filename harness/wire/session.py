@@ -96,6 +96,11 @@ class Session:
         return self.opened and self.closed_by is None
 
     @property
+    def has_answered(self) -> bool:
+        """Whether the server has answered anything outside a transaction, or ended one, since it was ready."""
+        return self.talk.transactions_ended > 1
+
+    @property
     def running(self) -> str:
         """The text of the statement that the server is busy with, or ""."""
         running = self.talk.running

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+import harness
 from harness.contracts.point import Point
-from harness.history.events import Moved
+from harness.history.events import Attempted, Moved
 from harness.history.facts.barriers import released_together
 from harness.history.facts.rescues import stood_in_a_rescue
 from harness.history.recorder import Recorder
@@ -22,17 +23,21 @@ from harness.run.provision import open_site
 from harness.run.subject_file import load_subject, reference_queue_folder
 from harness.wire.statements import StatementBook
 
+SUBJECTS = Path(harness.__file__).parent / "subjects"
 Play = Callable[[Lab], Coroutine[Any, Any, None]]
 Told = Callable[..., Story]
 
 
 @pytest.fixture
 def told(cluster: Cluster, watchdog: Watchdog, tmp_path: Path) -> Told:
-    """``told(play, blank=False)`` plays on the reference queue, whose worker rescues before it claims; the story of it."""
+    """``told(play)`` plays on a queue, by default the reference queue, whose worker rescues before it claims; its story.
 
-    async def run(play: Play, *, blank: bool) -> Story:
+    ``blank``: nothing is known of any statement.
+    """
+
+    async def run(play: Play, subject: Path, *, blank: bool) -> Story:
         with Recorder(tmp_path / "history.jsonl") as recorder:
-            site = await open_site(load_subject(reference_queue_folder()), cluster, watchdog, tmp_path)
+            site = await open_site(load_subject(subject), cluster, watchdog, tmp_path)
             try:
                 probed = await probe(site, recorder.play("probe:1"), 1)
                 book = StatementBook() if blank else probed.book
@@ -43,7 +48,7 @@ def told(cluster: Cluster, watchdog: Watchdog, tmp_path: Path) -> Told:
             finally:
                 await cluster.drop_database("template")
 
-    return lambda play, blank=False: asyncio.run(run(play, blank=blank))
+    return lambda play, subject=reference_queue_folder(), blank=False: asyncio.run(run(play, subject, blank=blank))
 
 
 def test_a_worker_that_rescues_first_stands_in_its_claim(told: Told) -> None:
@@ -113,3 +118,13 @@ def test_one_that_is_let_go_before_it_came_is_never_parked(told: Told) -> None:
         assert await lab.drained()
 
     told(play)
+
+
+def test_one_whose_look_says_no_claim_has_looked_after_two_polls(told: Told) -> None:
+    async def play(lab: Lab) -> None:
+        worker = await lab.worker().start()
+        assert "claim" in lab.ground.learned
+        assert await lab.has_looked(worker, within_seconds=30)
+
+    story = told(play, subject=SUBJECTS / "sound" / "select_then_update_in_one_transaction")
+    assert not any(isinstance(entry.what, Attempted) for entry in story.entries)
