@@ -104,6 +104,7 @@ class Noticed(Event, frozen=True, tag="noticed"):
     change: str
     key: str | None
     statement: str = ""
+    place: int = 1  # which write of its message made it
 
 
 class Settled(Event, frozen=True, tag="settled"):

@@ -6,7 +6,7 @@ evidence it returns names the point that the *server* showed, which may differ f
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -105,30 +105,34 @@ class RequestStop:
 class GateStop:
     """A backend parked inside the server: SNAPSHOT or COMMITTING.
 
-    ``wanted`` says which statement is to be parked. What comes before it (a rescue, a heartbeat) passes the open gate; the
-    statement itself waits on the wire until the gate is shut, and is parked by it then. Without ``wanted``, whatever gets
-    to the gate first is parked.
+    ``wanted`` says in which write of a request a worker is to be parked, counted from 1, or 0 for none. What comes before
+    the request (a rescue, a heartbeat) passes the open gate; the request itself waits on the wire until the gate is shut,
+    and is parked by it then. Without ``wanted``, whatever gets to the gate first is parked.
     """
 
     def __init__(
-        self, point: Point, around: Surroundings, gate: int, wanted: Callable[[RequestView], bool] | None = None
+        self, point: Point, around: Surroundings, gate: int, wanted: Callable[[RequestView], int] | None = None
     ) -> None:
         self._point = point
         self._around = around
         self._gate = gate
         self._wanted = wanted
-        self._sent: dict[str, str] = {}  # the texts of the wanted statements that came, with their fingerprints
+        self._sent: dict[str, tuple[str, int]] = {}  # texts that came, with their fingerprints and the writes in them
         self._hold: Hold | None = around.proxy.hold_request(self._comes, every=True) if wanted is not None else None
 
     def _comes(self, request: RequestView) -> bool:
-        if self._wanted is None or not request.bound or not self._wanted(request):
-            return False
-        self._sent[request.sql] = request.fingerprint
-        return True
+        place = self._wanted(request) if self._wanted is not None and request.bound else 0
+        if place:
+            self._sent[request.sql] = request.fingerprint, place
+        return bool(place)
 
     async def arm(self) -> None:
         if self._hold is None:
-            await self._around.gates.shut(self._gate, self._around.worker)
+            await self._around.gates.shut(self._gate, self._around.worker, place=self._first)
+
+    @property
+    def _first(self) -> int:
+        return 1 if self._gate == SNAPSHOT_GATE else 0
 
     @property
     def chooses(self) -> bool:
@@ -144,7 +148,8 @@ class GateStop:
         # What went before it in a pipeline has passed the gate only when it is answered.
         if not waiting or not all(session.has_answered_all() for session in waiting):
             return False
-        await self._around.gates.shut(self._gate, self._around.worker)
+        for place in {place for _, place in self._sent.values()}:
+            await self._around.gates.shut(self._gate, self._around.worker, place=place)
         hold.disarm()
         return True
 
@@ -154,7 +159,9 @@ class GateStop:
         if not shown:
             return ""
         on_wire = {session.running for session in self._around.proxy.sessions if session.pid == backend.pid}
-        for text, known in self._sent.items():
+        for text, (known, place) in self._sent.items():
+            if backend.place != place:
+                continue
             # Of a long text it shows the beginning only, which others may share: the wire knows the rest.
             if text == shown or (text.startswith(shown) and on_wire <= {text}):
                 return known
@@ -297,10 +304,11 @@ class SinkStop:
         self._hold.release()
 
 
-async def arm(point: Point, around: Surroundings, *, statements: frozenset[str] | None = None) -> Stop:
+async def arm(point: Point, around: Surroundings, *, statements: Mapping[str, int] | None = None) -> Stop:
     """Arm a stop; the worker may be started afterwards.
 
-    ``statements``: the fingerprints of those in which it is to be parked at SNAPSHOT; without them, those that claim.
+    ``statements``: fingerprints of those in which it is to be parked at SNAPSHOT, with the number of the write in each;
+    without them, those that claim, in the write that does.
     """
     match point:
         case Point.CLAIM_SENT:
@@ -329,11 +337,12 @@ async def arm(point: Point, around: Surroundings, *, statements: frozenset[str] 
             return committing
 
 
-def _parked_in(statements: frozenset[str] | None, around: Surroundings) -> Callable[[RequestView], bool] | None:
+def _parked_in(statements: Mapping[str, int] | None, around: Surroundings) -> Callable[[RequestView], int] | None:
     if statements is not None:
-        return lambda request: request.fingerprint in statements
-    if "claim" in around.proxy.book.learned():
-        return lambda request: "claim" in request.changes
+        return lambda request: statements.get(request.fingerprint, 0)
+    book = around.proxy.book
+    if "claim" in book.learned():
+        return lambda request: book.place(request.fingerprint, "claim") if "claim" in request.changes else 0
     return None  # nothing is known to claim: whatever writes the table first, and no word of which statement that is
 
 

@@ -1,5 +1,6 @@
 """The story that most scenarios share: a worker falls silent past its lease, another takes over, and the first acts late."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.contracts.point import Point
@@ -53,8 +54,8 @@ async def superseded(
     return second
 
 
-async def statements_that_take_over(lab: "Lab") -> frozenset[str]:
-    """Let one job be taken over from a worker that dies in its call; the fingerprints of the statements that took it away.
+async def statements_that_take_over(lab: "Lab") -> Mapping[str, int]:
+    """Let one job be taken over from a worker that dies in its call; by which statements, and which write in each, that was.
 
     The probe's calm run shows no takeover, so that nothing is known of it before. Raises DeadlinePassed when no statement
     of the rescuer's was seen to do it.
@@ -69,7 +70,8 @@ async def statements_that_take_over(lab: "Lab") -> frozenset[str]:
     await rescuer.start()
     await lab.drained([example])
     await rescuer.kill()
-    learned = frozenset(statement for _, statement in rescues(Story.of(lab.recorder.entries)) if statement)
+    seen = [notice.event for notice in rescues(Story.of(lab.recorder.entries)) if notice.event.statement]
+    learned = {event.statement: event.place for event in reversed(seen)}
     if not learned:
         raise DeadlinePassed(
             f"job {example!r} was to be taken over from a dead worker; no statement was seen to do that"

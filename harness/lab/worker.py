@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.contracts.point import Point
@@ -89,8 +90,8 @@ class LabWorker:
             await self.stop_at(point)
         self._stops_at = ()
 
-    async def stop_at(self, point: Point, *, statements: frozenset[str] | None = None) -> None:
-        """Arm one more stop, now. ``statements``: fingerprints of those to be parked in, for SNAPSHOT; or those that claim."""
+    async def stop_at(self, point: Point, *, statements: Mapping[str, int] | None = None) -> None:
+        """Arm one more stop, now. ``statements``: see ``harness.lab.stops.arm``."""
         if self._proxy is None:
             self._proxy = await self._lab.open_proxy(self.number)
         around = Surroundings(

@@ -15,12 +15,17 @@ from psycopg.rows import class_row
 from harness.history.recorder import DeadlinePassed
 from harness.postgres.statements import statement
 
+PLACES_APART = 10_000  # more than there are workers in a play
+MOST_PLACES = 100_000
+RECLOSE_SECONDS = 5.0
+
 
 @dataclass(frozen=True)
 class Parked:
     """One backend waiting at a gate, in the server's words."""
 
     worker: int
+    place: int  # which write of its message it is at, from 1; 0 at a gate that has one place
     pid: int
     state: str
     wait_event_type: str | None
@@ -46,41 +51,44 @@ class Gates:
         """Go on with a new connection, because the old one has ended and opened every gate: close them again."""
         self.connection = connection
         closed, self._closed = self._closed, set()
-        for gate, worker in closed:
-            await self.shut(gate, worker)
+        for gate, lock in closed:
+            await self._close(gate, lock, RECLOSE_SECONDS)
 
-    async def shut(self, gate: int, worker: int, *, within_seconds: float = 5) -> None:
-        """Close a gate before the worker gets there.
+    async def shut(self, gate: int, worker: int, *, place: int = 0, within_seconds: float = 5) -> None:
+        """Close a gate, at one place of it, before the worker gets there.
 
         In a loop of tries: a request that waits would queue behind a backend that is passing, and park others behind it.
         """
-        if (gate, worker) in self._closed:
+        await self._close(gate, place * PLACES_APART + worker, within_seconds)
+
+    async def _close(self, gate: int, lock: int, within_seconds: float) -> None:
+        if (gate, lock) in self._closed:
             return
         deadline = time.monotonic() + within_seconds
         while True:
-            cursor = await self.connection.execute("select pg_try_advisory_lock(%s, %s)", (gate, worker))
+            cursor = await self.connection.execute("select pg_try_advisory_lock(%s, %s)", (gate, lock))
             row = await cursor.fetchone()
             if row and row[0]:
-                self._closed.add((gate, worker))
+                self._closed.add((gate, lock))
                 return
             if time.monotonic() > deadline:
-                raise DeadlinePassed(f"waited {within_seconds:g} s to close gate {gate} for worker {worker}")
+                raise DeadlinePassed(
+                    f"waited {within_seconds:g} s to close gate {gate} for worker {lock % PLACES_APART}"
+                )
             await asyncio.sleep(0.005)
 
     async def open(self, gate: int, worker: int) -> None:
         """Open a gate; those parked at it go on. Opening an open gate does nothing."""
-        if (gate, worker) in self._closed:
-            self._closed.discard((gate, worker))
-            await self.connection.execute("select pg_advisory_unlock(%s, %s)", (gate, worker))
+        await self.open_together(gate, [worker])
 
     async def open_together(self, gate: int, workers: Sequence[int]) -> None:
         """Open one gate for many workers by one statement, so that the server lets them go at one instant."""
-        closed = [worker for worker in workers if (gate, worker) in self._closed]
-        for worker in closed:
-            self._closed.discard((gate, worker))
-        await self.connection.execute(
-            "select pg_advisory_unlock(%s, worker) from unnest(%s::integer[]) as worker", (gate, closed)
-        )
+        closed = [lock for of, lock in self._closed if of == gate and lock % PLACES_APART in workers]
+        self._closed -= {(gate, lock) for lock in closed}
+        if closed:
+            await self.connection.execute(
+                "select pg_advisory_unlock(%s, lock) from unnest(%s::integer[]) as lock", (gate, closed)
+            )
 
     async def open_all(self) -> None:
         """Open every gate."""
@@ -90,5 +98,7 @@ class Gates:
     async def parked(self, gate: int, workers: Sequence[int]) -> list[Parked]:
         """One look at who waits at a gate now. Uses its own connection's snapshot of the lock table."""
         cursor = self.connection.cursor(row_factory=class_row(Parked))
-        await cursor.execute(statement("look_at_gate"), {"gate": gate, "workers": list(workers)})
+        await cursor.execute(
+            statement("look_at_gate", places_apart=str(PLACES_APART)), {"gate": gate, "workers": list(workers)}
+        )
         return await cursor.fetchall()

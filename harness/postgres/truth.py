@@ -14,11 +14,12 @@ from psycopg.rows import dict_row
 from harness.contracts.problem import BadInput, EnvironmentFailed
 from harness.contracts.subject import JobsMapping, State
 from harness.history.events import Moved, Row
+from harness.postgres.gates import MOST_PLACES, PLACES_APART
 from harness.postgres.mapping import JobTable, expressions
 from harness.postgres.statements import statement
 
 SNAPSHOT_GATE, CLAIM_GATE, RENEW_GATE, RESULT_GATE = 7700101, 7700102, 7700103, 7700104
-"""Classes of the advisory locks that are our gates; the object is the worker's number."""
+"""Classes of the advisory locks that are our gates. The object is the worker's number, and at the snapshot the place as well."""
 
 _ROW_TRIGGERS = ("queueproof_truth", "queueproof_commit")
 
@@ -34,6 +35,8 @@ async def install_truth(connection: psycopg.AsyncConnection, mapping: JobsMappin
         "search_path": table.search_path,
         "deleted": psycopg.sql.Literal(mapping.deleted).as_string(connection),
         "snapshot_class": str(SNAPSHOT_GATE),
+        "places_apart": str(PLACES_APART),
+        "most_places": str(MOST_PLACES),
         "claim_class": str(CLAIM_GATE),
         "renew_class": str(RENEW_GATE),
         "result_class": str(RESULT_GATE),

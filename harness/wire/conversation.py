@@ -397,11 +397,21 @@ class Conversation:
         statement = (self.running or self._last).statement
         text = statement.fingerprint
         if proxy.learning:
-            proxy.book.learn(text, said.change)
+            proxy.book.learn(text, said.change, said.place or 1)
         self._moved += 1
         self._unsettled = True
         proxy.recorder.record(
-            Noticed(session.id, session.worker, session.pid, said.xid, said.seq, said.change, said.key, text)
+            Noticed(
+                session.id,
+                session.worker,
+                session.pid,
+                said.xid,
+                said.seq,
+                said.change,
+                said.key,
+                text,
+                said.place or 1,
+            )
         )
         if proxy.armed:
             session.has_noticed(

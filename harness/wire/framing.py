@@ -138,6 +138,7 @@ class Announcement(msgspec.Struct, frozen=True):
     key: str | None = None
     job: str | None = None
     worker: int | None = None
+    place: int | None = None  # which write of its message made it, as the gate at the snapshot counts them
 
 
 _ANNOUNCEMENT = re.compile(rb"\0Mqueueproof!(\{[^\0]*\})\0")

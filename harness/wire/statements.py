@@ -109,6 +109,7 @@ class StatementBook:
 
     def __init__(self) -> None:
         self._seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._places: dict[tuple[str, str], int] = {}
         self._corrections: dict[str, tuple[re.Pattern[str], ...]] = {}
         self._answers: dict[str, tuple[str, ...]] = {}
         self.version = 0
@@ -117,15 +118,17 @@ class StatementBook:
         """The same knowledge; what the copy learns stays with it."""
         copied = StatementBook()
         copied._seen.update((text, Counter(counts)) for text, counts in self._seen.items())
+        copied._places.update(self._places)
         copied._corrections.update(self._corrections)
         copied.version = self.version
         return copied
 
-    def learn(self, fingerprint: str, change: str) -> None:
-        """The truth trigger announced ``change`` while the statement ran."""
+    def learn(self, fingerprint: str, change: str, place: int = 1) -> None:
+        """The truth trigger announced ``change`` while the statement ran, made by the write at this ``place`` in it."""
         if not fingerprint or _CONTROL.fullmatch(fingerprint):
             return
         before = self.changes(fingerprint)
+        self._places[fingerprint, change] = min(place, self._places.get((fingerprint, change), place))
         self._seen[fingerprint][change] += 1
         self._answers.pop(fingerprint, None)
         if self.changes(fingerprint) != before:
@@ -153,6 +156,10 @@ class StatementBook:
                 self._answers.clear()
             self._answers[fingerprint] = answer
         return answer
+
+    def place(self, fingerprint: str, change: str) -> int:
+        """Which write of the statement makes the change: the earliest that was seen to, 1 where none was."""
+        return self._places.get((fingerprint, change), 1)
 
     def learned(self) -> dict[str, tuple[str, ...]]:
         """Each change with the fingerprints that make it, the most frequent first."""

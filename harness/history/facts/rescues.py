@@ -6,14 +6,14 @@ from harness.contracts.fact import Fact
 from harness.contracts.point import Point
 from harness.history.facts import StoryFact
 from harness.history.facts.takeovers import takeovers
-from harness.history.job import Job, Transition
+from harness.history.job import Job, Notice, Transition
 from harness.history.story import Story
 
 _TAKES_AWAY = frozenset({"fail", "release", "retire"})  # when another than the holder makes it
 
 
-def rescues(story: Story) -> Iterator[tuple[int, str]]:
-    """(entry, statement) of each change by which a worker took a job away from another that had written no result.
+def rescues(story: Story) -> Iterator[Notice]:
+    """What the wire saw of each change by which a worker took a job away from another that had written no result.
 
     Where the job was given back first, or ended, that is the rescue, and not the claim that followed, be it in one
     transaction with it or not; a job that only becomes visible again is taken away by the claim.
@@ -47,12 +47,12 @@ def _loses_its_owner(transition: Transition) -> bool:
     return old.owner is not None and new.owner is None
 
 
-def _took_away(job: Job, taken: Transition) -> Iterator[tuple[int, str]]:
+def _took_away(job: Job, taken: Transition) -> Iterator[Notice]:
     """Truth shows what a transaction came to in all; on the wire, the first statement of it took the job away."""
     in_one = (notice for notice in job.notices if notice.event.xid == taken.moved.xid)
     first = next((notice for notice in in_one if notice.event.change in {"claim", *_TAKES_AWAY}), taken.notice)
     if first is not None:
-        yield first.n, first.event.statement
+        yield first
 
 
 RESULT_BEFORE_RESCUE = "a result was accepted between a rescuer's look and its write"
@@ -62,9 +62,9 @@ RESULT_BEHIND_RESCUE = "a result waited for a row that a rescuer held from its l
 def _stood_in_a_rescue(story: Story) -> tuple[int, ...]:
     for entry in story.reached:
         if entry.what.point in {Point.SNAPSHOT, Point.CLAIMED} and entry.what.statement:
-            for n, statement in rescues(story):
-                if n < entry.n and statement == entry.what.statement:
-                    return (n, entry.n)
+            for notice in rescues(story):
+                if notice.n < entry.n and notice.event.statement == entry.what.statement:
+                    return (notice.n, entry.n)
     return ()
 
 

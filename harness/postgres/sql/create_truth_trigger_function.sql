@@ -49,7 +49,8 @@ begin
         );
         raise notice 'queueproof!%', jsonb_build_object(
             'seq', seq_, 'xid', pg_current_xact_id()::text::bigint, 'change', change_,
-            'key', key_, 'job', job_, 'worker', worker_
+            'key', key_, 'job', job_, 'worker', worker_,
+            'place', nullif(split_part(current_setting('qp.writes', true), ' ', 2), '')::integer
         );
     end if;
     return null;

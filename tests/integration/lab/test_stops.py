@@ -17,6 +17,7 @@ from harness.history.story import Story
 from harness.lab.lab import Lab
 from harness.lab.takeover import statements_that_take_over
 from harness.postgres.cluster import Cluster
+from harness.postgres.truth import SNAPSHOT_GATE
 from harness.processes.watchdog import Watchdog
 from harness.run.probe import probe
 from harness.run.provision import open_site
@@ -35,9 +36,9 @@ def told(cluster: Cluster, watchdog: Watchdog, tmp_path: Path) -> Told:
     ``blank``: nothing is known of any statement.
     """
 
-    async def run(play: Play, subject: Path, *, blank: bool) -> Story:
+    async def run(play: Play, subject: Path | None, *, blank: bool) -> Story:
         with Recorder(tmp_path / "history.jsonl") as recorder:
-            site = await open_site(load_subject(subject), cluster, watchdog, tmp_path)
+            site = await open_site(load_subject(subject or reference_queue_folder()), cluster, watchdog, tmp_path)
             try:
                 probed = await probe(site, recorder.play("probe:1"), 1)
                 book = StatementBook() if blank else probed.book
@@ -48,7 +49,7 @@ def told(cluster: Cluster, watchdog: Watchdog, tmp_path: Path) -> Told:
             finally:
                 await cluster.drop_database("template")
 
-    return lambda play, subject=reference_queue_folder(), blank=False: asyncio.run(run(play, subject, blank=blank))
+    return lambda play, subject=None, blank=False: asyncio.run(run(play, subject, blank=blank))
 
 
 def test_a_worker_that_rescues_first_stands_in_its_claim(told: Told) -> None:
@@ -95,7 +96,7 @@ def test_where_no_statement_is_known_to_claim_nobody_says_that_they_stood_in_the
 def test_it_stands_in_its_takeover_where_that_is_asked_for(told: Told) -> None:
     async def play(lab: Lab) -> None:
         takeovers = await statements_that_take_over(lab)
-        assert not takeovers & set(lab.ground.book.learned()["claim"])
+        assert not takeovers.keys() & set(lab.ground.book.learned()["claim"])
         await lab.enqueue(1)
         worker = lab.worker()
         await worker.stop_at(Point.SNAPSHOT, statements=takeovers)
@@ -128,3 +129,17 @@ def test_one_whose_look_says_no_claim_has_looked_after_two_polls(told: Told) -> 
 
     story = told(play, subject=SUBJECTS / "sound" / "select_then_update_in_one_transaction")
     assert not any(isinstance(entry.what, Attempted) for entry in story.entries)
+
+
+def test_where_one_message_rescues_and_claims_a_worker_stands_in_its_claim(told: Told) -> None:
+    async def play(lab: Lab) -> None:
+        await lab.enqueue(1)
+        worker = lab.worker(stops_at=Point.SNAPSHOT)
+        await worker.start()
+        await worker.reached(Point.SNAPSHOT)
+        (parked,) = await lab.gates.parked(SNAPSHOT_GATE, [worker.number])
+        assert parked.place == 2  # the first write of its function is the rescue
+        await worker.release(Point.SNAPSHOT)
+        assert await lab.drained()
+
+    told(play, subject=SUBJECTS / "broken" / "unlocked_look_behind_its_rescue")

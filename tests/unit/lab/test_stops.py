@@ -20,7 +20,7 @@ class Gates:
     def __init__(self) -> None:
         self.is_shut = False
 
-    async def shut(self, gate: int, worker: int) -> None:
+    async def shut(self, gate: int, worker: int, *, place: int = 0) -> None:
         self.is_shut = True
 
 
@@ -101,7 +101,7 @@ def test_statements_that_begin_alike_for_longer_than_the_server_shows_are_told_a
         stop, _ = armed(wire)
         remark = "/* " + "é" * 600 + " */ "
         claim, rescue = remark + "update jobs set owner = 'me' where id = 17", remark + RESCUE
-        parked = Parked(3, 77, "active", "Lock", "advisory", None, claim.encode()[:1023].decode())
+        parked = Parked(3, 1, 77, "active", "Lock", "advisory", None, claim.encode()[:1023].decode())
         await wire.connect()
         wire.client.data_received(query(claim))
         assert stop.statement_of(parked) == ""  # it is held

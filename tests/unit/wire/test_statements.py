@@ -100,3 +100,17 @@ def test_what_a_copy_of_the_book_learns_stays_with_it() -> None:
     assert copied.changes("update jobs") == ("claim", "release")
     assert book.changes("update jobs") == ("claim",)
     assert book.changes("rescue") == ()
+
+
+def test_the_write_that_makes_a_change_is_the_earliest_that_was_seen_to() -> None:
+    book = StatementBook()
+    assert book.place("select claim(?)", "claim") == 1
+    book.learn("select claim(?)", "claim", 3)
+    book.learn("select claim(?)", "claim", 2)
+    book.learn("select claim(?)", "claim", 4)
+    book.learn("select claim(?)", "release", 1)
+    assert book.place("select claim(?)", "claim") == 2
+    assert book.place("select claim(?)", "release") == 1
+    copied = book.copy()
+    copied.learn("select claim(?)", "claim", 1)
+    assert (copied.place("select claim(?)", "claim"), book.place("select claim(?)", "claim")) == (1, 2)

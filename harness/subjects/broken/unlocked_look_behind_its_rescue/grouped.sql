@@ -1,0 +1,1 @@
+alter table task add column grp text
