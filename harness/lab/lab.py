@@ -473,6 +473,7 @@ class Lab:
 
     async def ended_before(self, key: str, worker: LabWorker, point: Point) -> bool:
         """Wait until the job has ended (True) or the worker stands at the point (False), whichever is first."""
+        began = time.monotonic()
         reached = asyncio.ensure_future(worker.reached(point, key, within_seconds=self.takeover_seconds))
         try:
             while not reached.done():
@@ -480,7 +481,11 @@ class Lab:
                 if state is not None and has_ended(state):
                     return True
                 await asyncio.sleep(_LOOK_SECONDS)
-            await reached
+            try:
+                await reached
+            except DeadlinePassed:
+                self._waited(f"job {key!r} to end, or to be called for once more", began, met=False)
+                raise
             return False
         finally:
             reached.cancel()

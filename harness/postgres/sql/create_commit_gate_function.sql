@@ -15,8 +15,8 @@ begin
     for gate in
         select distinct case
             queueproof.change(
-                t.old_state, t.old_owner, t.old_token, t.old_lease,
-                t.new_state, t.new_owner, t.new_token, t.new_lease, t.deleted, t.transaction_at
+                t.old_state, t.old_owner, t.old_token, t.old_lease, t.old_attempts,
+                t.new_state, t.new_owner, t.new_token, t.new_lease, t.new_attempts, t.deleted, t.transaction_at
             )
             when 'claim' then {claim_class}
             when 'renew' then {renew_class}

@@ -20,8 +20,8 @@ begin
         select {expressions} into is_ from (select (new).*) as {alias};
     end if;
     if queueproof.change(
-        was.state, was.owner, was.token, was.lease_until, is_.state, is_.owner, is_.token, is_.lease_until, tg_op = 'DELETE',
-        transaction_timestamp()
+        was.state, was.owner, was.token, was.lease_until, was.attempts,
+        is_.state, is_.owner, is_.token, is_.lease_until, is_.attempts, tg_op = 'DELETE', transaction_timestamp()
     ) = '{change}' and exists (select from queueproof.enqueued as e where e.key = was.key) then
         if nextval('queueproof.{fault}_raised') <= {times} then
             raise exception using errcode = '{sqlstate}', message = 'raised by queueproof: {sqlstate}';

@@ -44,8 +44,8 @@ begin
     ) returning seq into seq_;
     if worker_ <> 0 then
         change_ := queueproof.change(
-            was.state, was.owner, was.token, was.lease_until,
-            is_.state, is_.owner, is_.token, is_.lease_until, tg_op = 'DELETE', transaction_timestamp()
+            was.state, was.owner, was.token, was.lease_until, was.attempts,
+            is_.state, is_.owner, is_.token, is_.lease_until, is_.attempts, tg_op = 'DELETE', transaction_timestamp()
         );
         raise notice 'queueproof!%', jsonb_build_object(
             'seq', seq_, 'xid', pg_current_xact_id()::text::bigint, 'change', change_,

@@ -19,8 +19,8 @@ select
     l.deleted, coalesce(f.error, l.error) as error,
     l.transaction_at, l.statement_at, l.wall_at,
     queueproof.change(
-        f.old_state, f.old_owner, f.old_token, f.old_lease,
-        l.new_state, l.new_owner, l.new_token, l.new_lease, l.deleted, l.transaction_at
+        f.old_state, f.old_owner, f.old_token, f.old_lease, f.old_attempts,
+        l.new_state, l.new_owner, l.new_token, l.new_lease, l.new_attempts, l.deleted, l.transaction_at
     ) as change,
     exists (select from queueproof.enqueued as e where e.key = l.key) as ours
 from net as n

@@ -32,6 +32,25 @@ CASES = {
         "claim",
     ),
     "an ended lease moved under its token": (("running", "a", "1", OVER), ("running", "a", "1", LATER), False, "renew"),
+    "one more attempt under one name, no token and no lease": (
+        ("running", "a", None, None, 1),
+        ("running", "a", None, None, 2),
+        False,
+        "claim",
+    ),
+    "an attempt counted under a living lease": (
+        ("running", "a", None, LIVE, 1),
+        ("running", "a", None, LIVE, 2),
+        False,
+        "other",
+    ),
+    "an attempt counted under its token": (
+        ("running", "a", "1", None, 1),
+        ("running", "a", "1", None, 2),
+        False,
+        "other",
+    ),
+    "a running row touched": (("running", "a", None, None, 1), ("running", "a", None, None, 1), False, "other"),
     "done": (("running", "a", "1", LIVE), ("done", "a", "1", None), False, "complete"),
     "done again": (("done", "a", "1", None), ("done", "b", "1", None), False, "complete"),
     "dead": (("running", "a", "1", LIVE), ("dead", "a", "1", None), False, "fail"),
@@ -49,8 +68,8 @@ def named(database: Address) -> Any:
             await connection.execute("create schema queueproof")
             await connection.execute(statement("create_change"))
             cursor = await connection.execute(
-                "select queueproof.change(%s, %s, %s, %s::timestamptz, %s, %s, %s, %s::timestamptz, %s, %s::timestamptz)",
-                (*old, *new, deleted, AT),
+                "select queueproof.change(%s, %s, %s, %s::timestamptz, %s, %s, %s, %s, %s::timestamptz, %s, %s, %s::timestamptz)",
+                (*old, *(None,) * (5 - len(old)), *new, *(None,) * (5 - len(new)), deleted, AT),
             )
             row = await cursor.fetchone()
             assert row is not None
