@@ -125,6 +125,8 @@ def _story(play: PlayDoc) -> Iterator[str]:
     missed = [fact for fact in play.facts if not fact.happened]
     if missed and not play.findings:  # a finding says what happened instead
         yield "\n".join(f"- did not happen: {plain(words.told(fact.sentence))}" for fact in missed) + "\n"
+    if unjudged := words.unjudged(play):
+        yield "\n".join(f"- not judged: {plain(words.told(told))}" for told in unjudged) + "\n"
     for finding, mend in words.with_mends(play.findings):
         yield _finding(finding, mend)
     if play.reproduce:

@@ -99,6 +99,8 @@ def story(play: PlayDoc, *, colour: bool = False, width: int | None = None) -> I
     for fact in play.facts:
         if not fact.happened and not play.findings:  # a finding says what happened instead
             yield from _wrap(f"did not happen: {words.told(fact.sentence)}", width, "  ")
+    for told in words.unjudged(play):
+        yield from _wrap(f"not judged: {words.told(told)}", width, "  ")
     for number, (finding, mend) in enumerate(words.with_mends(play.findings), 1):
         yield from _finding(number, finding, mend, width)
     if play.figures:

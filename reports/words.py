@@ -152,3 +152,11 @@ def to_reproduce(document: Document) -> str:
     """The one line to copy: of the worst play that has one, else the command of the run."""
     bad = [play for play in worst_first(document.plays) if play.verdict in ORDER[:2] and play.reproduce]
     return legible(bad[0].reproduce if bad else document.command)
+
+
+def unjudged(play: PlayDoc) -> tuple[str, ...]:
+    """What could not be judged of a play that nothing is found in, each with why; the one that its reason names left out."""
+    if play.findings:
+        return ()
+    doubts = (f"{j.invariant}: {j.reason}" for j in play.judgements if j.verdict == Verdict.INCONCLUSIVE.value)
+    return tuple(doubt for doubt in doubts if not play.reason.startswith(doubt))

@@ -192,6 +192,10 @@ def _missed() -> PlayDoc:
             FactDoc("the network was cut", happened=True, evidence=(Witness(9, 40.0, "harness", "the cut landed"),)),
             FactDoc("the job was taken over", happened=False),
         ),
+        judgements=(
+            JudgementDoc("one_owner", "One owner", "pass"),
+            JudgementDoc("no_lost_job", "Every job ends", "inconclusive", "job 'a' was given only 2 s"),
+        ),
         reproduce="queueproof gate my_queue --only network_cut_past_the_lease --seed 7",
     )
 

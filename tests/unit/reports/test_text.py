@@ -41,6 +41,11 @@ def test_what_did_not_happen_explains_an_inconclusive(inconclusive: Document):
     assert "  did not happen: the job was taken over" in lines_of(inconclusive)
 
 
+def test_all_that_could_not_be_judged_is_told(inconclusive: Document):
+    assert "  not judged: no_lost_job: job 'a' was given only 2 s" in lines_of(inconclusive)
+    assert not any("one_owner" in line for line in lines_of(inconclusive))
+
+
 def test_a_long_key_is_shortened_and_says_so(broken: Document):
     shown = lines_of(broken)
     assert max(map(len, shown)) < 400
