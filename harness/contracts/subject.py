@@ -4,8 +4,11 @@
 """
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
+
+LEASE_SECONDS = "{lease}"
 
 
 class Change(enum.StrEnum):
@@ -62,6 +65,15 @@ class JobsMapping:
     token_increasing: bool = False
     deleted: str = "deleted"  # the state that a deleted row means
     reading_from: str | None = None  # FROM clause for reading, when one table is not enough
+    lease_until_declared: str | None = None  # ``lease_until`` as it was declared, where it has ``{lease}``
+
+    def with_lease(self, lease_seconds: float) -> "JobsMapping":
+        """The mapping of a queue that counts its timeout from when a job was locked, with a lease of this length."""
+        declared = self.lease_until_declared or self.lease_until
+        if declared is None or LEASE_SECONDS not in declared:
+            return self
+        number = format(Decimal(repr(lease_seconds)).normalize(), "f")
+        return replace(self, lease_until=declared.replace(LEASE_SECONDS, number), lease_until_declared=declared)
 
 
 @dataclass(frozen=True)

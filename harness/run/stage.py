@@ -43,6 +43,7 @@ def with_lease(subject: Subject, lease_seconds: float | None) -> Subject:
     return dataclasses.replace(
         subject,
         lease_seconds=lease_seconds,
+        jobs=subject.jobs.with_lease(lease_seconds),
         heartbeat_seconds=None if heartbeat is None else heartbeat * factor,
         takeover_within_seconds=None if within is None else within * factor,
     )

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from harness import processes
 from harness.contracts.problem import BadInput
-from harness.contracts.subject import Broken, JobsMapping, PastedSql, Subject
+from harness.contracts.subject import LEASE_SECONDS, Broken, JobsMapping, PastedSql, Subject
 from harness.processes.placeholders import NAMES, escape, fill, names_in
 from harness.run.subject_keys import KEYS
 from harness.run.subject_tables import (
@@ -406,6 +406,8 @@ class _Reader:
         get = self._whole.get
         if get("jobs", "token_order") == "increasing" and get("jobs", "token") is None:
             yield "subject.jobs.token_order: promises an order, but subject.jobs.token is not given"
+        if LEASE_SECONDS in str(get("jobs", "lease_until")) and get("lease") is None:
+            yield "subject.lease: missing; subject.jobs.lease_until uses {lease}, the seconds of one"
         if get("order") == "run_at" and get("jobs", "run_at") is None:
             yield (
                 "subject.order: 'run_at' promises an order that nobody can see, since subject.jobs.run_at is not given;"
@@ -453,7 +455,7 @@ def _subject(table: SubjectTable, whole: _Whole) -> Subject:
         worker_command=command,
         worker_env=env,
         restarts=table.worker.restarts,
-        jobs=_mapping(table.jobs),
+        jobs=_mapping(table.jobs, _number(table.lease)),
         pasted=pasted,
         statements={
             change: (said,) if isinstance(said, str) else tuple(said)
@@ -473,10 +475,11 @@ def _number(value: Decimal | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _mapping(table: JobsTable) -> JobsMapping:
+def _mapping(table: JobsTable, lease_seconds: float | None) -> JobsMapping:
     given = table.model_dump()
     order = given.pop("token_order")
-    return JobsMapping(**given, token_increasing=order == "increasing")
+    mapping = JobsMapping(**given, token_increasing=order == "increasing")
+    return mapping if lease_seconds is None else mapping.with_lease(lease_seconds)
 
 
 def _texts(layers: tuple[Path, ...]) -> Callable[[str | None], str | None]:

@@ -149,7 +149,8 @@ KEYS = {
         'token_order = "increasing"',
     ),
     "subject.jobs.lease_until": Key(
-        "the expression of its lease's end, of type timestamptz",
+        "the expression of its lease's end, of type timestamptz; where a job times out so long after it was locked, with"
+        " {lease} for the seconds, such as locked_at + make_interval(secs => {lease})",
         'lease_until = "lease_until"',
         "it shows no lease's end",
     ),

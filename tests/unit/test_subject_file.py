@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.contracts.problem import BadInput
 from harness.processes.placeholders import escape, fill, plain
+from harness.run.stage import with_lease
 from harness.run.subject_file import find_file, load_subject, reference_queue_folder
 from harness.run.subject_tables import seconds
 
@@ -348,3 +349,23 @@ def test_a_class_of_faults_that_is_none_is_refused(tmp_path):
     found = mistakes(write(tmp_path, GOOD + told))
     assert any(line.startswith("subject.broken.class: 'Z' is not") for line in found)
     assert "subject.broken.by: missing; the scenarios in which it must be caught" in found
+
+
+def test_a_timeout_counted_from_the_lock_follows_the_lease(tmp_path: Path) -> None:
+    timed = GOOD.replace(
+        'state = "status"', 'state = "status"\nlease_until = "locked_at + make_interval(secs => {lease})"'
+    )
+    subject = load_subject(write(tmp_path, timed))
+    assert subject.jobs.lease_until == "locked_at + make_interval(secs => 2)"
+    longer = with_lease(with_lease(subject, 120), 0.5)
+    assert longer.jobs.lease_until == "locked_at + make_interval(secs => 0.5)"
+
+
+def test_a_timeout_counted_from_the_lock_needs_a_lease(tmp_path: Path) -> None:
+    timed = GOOD.replace(
+        'state = "status"', 'state = "status"\nlease_until = "locked_at + make_interval(secs => {lease})"'
+    )
+    without = timed.replace('lease = "2s"\nheartbeat = "500ms"\n', "").replace('env = { LEASE = "{lease}" }\n', "")
+    assert mistakes(write(tmp_path, without)) == [
+        "subject.lease: missing; subject.jobs.lease_until uses {lease}, the seconds of one"
+    ]
