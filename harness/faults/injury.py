@@ -22,6 +22,7 @@ class Injury:
         self._has_landed = asyncio.Event()
         self._enough = asyncio.Event()
         self._keeper: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._keep())
+        self._keeper.add_done_callback(_retrieved)
 
     @classmethod
     async def begin(
@@ -41,7 +42,8 @@ class Injury:
                 {landing, injury._keeper}, timeout=fault.lands_within_seconds, return_when=asyncio.FIRST_COMPLETED
             )
         except asyncio.CancelledError:
-            await injury._give_up()
+            with contextlib.suppress(Exception):  # that it is not undone must not hide that we are cancelled
+                await injury._give_up()
             raise
         finally:
             landing.cancel()
@@ -58,9 +60,8 @@ class Injury:
     async def heal(self) -> None:
         """Heal it and return when that is done, also when we are cancelled meanwhile. Raises EnvironmentFailed if it will not."""
         self._enough.set()
-        await _undisturbed(self._keeper, self.fault.heals_within_seconds)
+        await self._over()
         if not self._keeper.done():
-            self._keeper.cancel()
             raise EnvironmentFailed(
                 f"the fault '{self.fault.title}' did not heal within {self.fault.heals_within_seconds:g} s"
             )
@@ -83,11 +84,18 @@ class Injury:
         self._enough.set()
         if not self._has_landed.is_set():
             self._keeper.cancel()
-        await _undisturbed(self._keeper, self.fault.heals_within_seconds)
+        await self._over()
         if self._keeper.done() and not self._keeper.cancelled():
             error = self._keeper.exception()
             if error is not None:
                 raise error
+
+    async def _over(self) -> None:
+        """Wait for its end, although we are cancelled, as long as it may take to heal; then it is not waited for."""
+        try:
+            await _undisturbed(self._keeper, self.fault.heals_within_seconds)
+        finally:
+            self._keeper.cancel()
 
 
 @contextlib.asynccontextmanager
@@ -100,6 +108,12 @@ async def injected(
         yield injury.landed
     finally:
         await injury.heal()
+
+
+def _retrieved(keeper: "asyncio.Task[None]") -> None:
+    """Its error is for whoever heals; when that one was cancelled or has given up, nobody asks for it."""
+    if not keeper.cancelled():
+        keeper.exception()
 
 
 async def _undisturbed(task: "asyncio.Task[None]", within_seconds: float) -> None:

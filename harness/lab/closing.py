@@ -1,13 +1,16 @@
 """The end of a play: nothing held, nobody alive, truth read to its end and compared with the table itself."""
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.rows import dict_row
 
+from harness.contracts.problem import EnvironmentFailed
 from harness.history.events import Final, Inconsistent, Moved, Row, TruthIncomplete
+from harness.history.recorder import DeadlinePassed
 from harness.postgres.databases import first_line
 from harness.postgres.mapping import expressions
 from harness.postgres.statements import statement
@@ -31,6 +34,19 @@ async def settle(lab: "Lab", admin: psycopg.AsyncConnection) -> None:
         lab.recorder.record(TruthIncomplete(lab.watch.truth.error))
     await compare(lab, admin)
     await _ask_consistency(lab, admin)
+
+
+async def abandon(lab: "Lab") -> None:
+    """End a play that nobody will judge, on a cluster that goes with it: only what lives outside the server must end.
+
+    The server may be down by our own fault: whatever fails for that goes with the server.
+    """
+    for worker in lab.workers:
+        with contextlib.suppress(psycopg.Error):
+            await worker.close()
+    for injury in lab.injuries[::-1]:
+        with contextlib.suppress(psycopg.Error, DeadlinePassed, EnvironmentFailed):
+            await injury.heal()
 
 
 async def _end_backends(lab: "Lab") -> None:

@@ -32,7 +32,7 @@ from harness.history.events import (
     Waited,
 )
 from harness.history.recorder import DeadlinePassed, PlayRecorder
-from harness.lab.closing import settle
+from harness.lab.closing import abandon, settle
 from harness.lab.ground import Ground
 from harness.lab.takeover import superseded
 from harness.lab.transactions import TransactionWatch
@@ -106,24 +106,35 @@ class Lab:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await self.close(interrupted=isinstance(error, asyncio.CancelledError))
 
-    async def close(self) -> None:
-        """Open the gates, end the workers, read truth to its end, look at the table a last time. Idempotent."""
+    async def close(self, *, interrupted: bool = False) -> None:
+        """Open the gates, end the workers, read truth to its end, look at the table a last time. Idempotent.
+
+        A play that was interrupted is not judged: where the cluster goes with it, nothing is asked of the server any more.
+        """
         if self.closing:
             return
         self.closing = True
+        goes_with_it = self.ground.own_cluster is not None
         try:
-            await self._heal_all()
-            if self.ground.own_cluster is not None:
-                await self.reconnect()
-            await settle(self, self._admin)
-            for injury in self.injuries[::-1]:
-                await self._heal(injury)
+            await (abandon(self) if interrupted and goes_with_it else self._settle())
+        except asyncio.CancelledError:
+            if goes_with_it:
+                await abandon(self)
+            raise
         finally:
             await self.watch.stop()
             await self.sink.close()
             await self._close_connections()
+
+    async def _settle(self) -> None:
+        await self._heal_all()
+        if self.ground.own_cluster is not None:
+            await self.reconnect()
+        await settle(self, self._admin)
+        for injury in self.injuries[::-1]:
+            await self._heal(injury)
 
     async def connect(self, purpose: str) -> psycopg.AsyncConnection:
         """A connection of ours, as the owner, in autocommit; closed with the play."""

@@ -324,10 +324,12 @@ class LabWorker:
         for task in tuple(self._restarts):
             task.cancel()
         await asyncio.gather(*self._restarts, return_exceptions=True)
-        if self._process is not None:
-            await self._process.kill()
-        for stop in self._stops.values():
-            await stop.release()
-        self._stops.clear()
-        if self._proxy is not None:
-            await self._proxy.close()
+        try:
+            if self._process is not None:
+                await self._process.kill()
+            for stop in self._stops.values():
+                await stop.release()
+            self._stops.clear()
+        finally:
+            if self._proxy is not None:
+                await self._proxy.close()

@@ -51,6 +51,7 @@ class ContainerCluster(Cluster):
         self.source = f"container of {image}"
         self.clock = clock
         self._container = container
+        self._going_down = False
         self._databases = Databases(address)
 
     async def prepare(self) -> None:
@@ -71,6 +72,7 @@ class ContainerCluster(Cluster):
 
     async def stop(self, mode: StopMode = "fast") -> None:
         """The signal to the first process of the container, which is the postmaster."""
+        self._going_down = True
         await _in_thread(lambda: self._container.kill(signal=STOP_SIGNALS[mode].name))
         deadline = time.monotonic() + STOP_SECONDS
         while await _in_thread(self._status) == "running":
@@ -78,8 +80,12 @@ class ContainerCluster(Cluster):
                 await _in_thread(self._container.kill)
                 deadline += STOP_SECONDS
             await asyncio.sleep(POLL_SECONDS)
+        self._going_down = False
 
     async def start(self) -> None:
+        if self._going_down and await _in_thread(self._status) == "running":  # a stop that was cancelled
+            await self.stop("immediate")
+        self._going_down = False
         if await _in_thread(self._status) != "running":
             await _in_thread(self._container.start)
         await reachable(self.address)

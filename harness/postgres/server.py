@@ -91,6 +91,7 @@ class Server:
         self._arguments: tuple[str, ...] = ()
         self._home: Path | None = None
         self._postmaster: subprocess.Popen[bytes] | None = None
+        self._going_down = False
 
     @property
     def data(self) -> Path:
@@ -129,6 +130,8 @@ class Server:
 
     async def start(self) -> None:
         """Start, and return when it accepts connections. The port is chosen once and kept from then on."""
+        if self._going_down:  # a stop that was cancelled: its postmaster still lives, but not for long
+            await self.stop("immediate")
         if self.pid is not None:
             return
         for _ in range(PORT_ATTEMPTS):
@@ -167,6 +170,7 @@ class Server:
         process = self._postmaster
         if process is None:
             return
+        self._going_down = True
         for attempt in (STOP_SIGNALS[mode], signal.SIGQUIT, signal.SIGKILL):
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
@@ -179,6 +183,7 @@ class Server:
         else:
             raise EnvironmentFailed(f"PostgreSQL (process {process.pid}) survived SIGKILL; see {self.log}")
         self._postmaster = None
+        self._going_down = False
         forget(process.pid)
         self._guard.forget_server(self.data)
 

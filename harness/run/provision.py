@@ -51,6 +51,7 @@ class Site:
         name = play.replace(":", "_")
         template = TEMPLATE if self.cluster.can_create_databases else None
         address = await self.cluster.create_database(name, template)
+        goes_with_it = False
         try:
             if template is None:
                 table = await prepare(self, address)
@@ -78,8 +79,12 @@ class Site:
                     left = await remove_truth(connection, table)
                 if left is not None:
                     raise EnvironmentFailed(left)
+        except asyncio.CancelledError:
+            # The run is over, and a cluster of ours with it; it may be down by our own fault.
+            goes_with_it = self.cluster.may_be_hurt
+            raise
         finally:
-            if not self.cluster.kept:
+            if not self.cluster.kept and not goes_with_it:
                 await self.cluster.drop_database(name)
 
     def _not_ours(self) -> str:
