@@ -20,25 +20,30 @@ def command(
         list[str],
         typer.Argument(
             metavar="NAME",
-            help="A scenario or an invariant, as reports print it or a part of it; a requirement's id; a key of subject.toml.",
+            help="A scenario, an invariant or a fault, as reports print it or a part of it; a requirement's id; a key of"
+            " subject.toml.",
         ),
     ],
     as_json: Json = False,
 ) -> int:
-    """Tell what a scenario, invariant, requirement or key of subject.toml means."""
+    """Tell what a scenario, invariant, fault, requirement or key of subject.toml means."""
     import json
 
+    from harness.faults import discover as discover_faults
     from harness.invariants import discover as discover_invariants
     from harness.run.requirements import titles
     from scenarios import discover as discover_scenarios
 
     scenarios = discover_scenarios()
     invariants = {invariant.name: invariant for invariant in discover_invariants()}
-    name, also = _meant(" ".join(words), [*scenarios, *invariants, *titles()])
+    faults = discover_faults()
+    name, also = _meant(" ".join(words), [*scenarios, *invariants, *faults, *titles()], faults.values())
     if name in scenarios:
         told, text = _scenario(scenarios[name])
     elif name in invariants:
         told, text = _invariant(invariants[name])
+    elif name in faults:
+        told, text = _fault(faults[name])
     elif name in titles():
         told, text = _requirement(name)
     else:
@@ -83,6 +88,32 @@ def _invariant(invariant: Any) -> Told:
     return told, text
 
 
+def _fault(fault: Any) -> Told:
+    told = {
+        "fault": fault.name,
+        "title": fault.title,
+        "story": fault.docstring,
+        "strikes": fault.strikes,
+        "needs": [_need(need) for need in fault.needs],
+        "holds_seconds": fault.holds_seconds,
+        "excuses": fault.excuses,
+    }
+    held = f"for {fault.holds_seconds:g} s (drill --hold)" if fault.holds_seconds else "not at all: it is over at once"
+    text = [f"{fault.name}: {fault.title}\n\n{fault.docstring}\n"]
+    text += [f"strikes   the {fault.strikes}"]
+    text += [f"needs     {'; '.join(told['needs']) or 'nothing'}"]
+    text += [f"held up   {held}"]
+    text += [f"excuses   {', '.join(fault.excuses)}"] if fault.excuses else []
+    return told, [*text, "", f"To see it: queueproof drill {fault.name}"]
+
+
+def _need(need: Any) -> str:
+    """What is needed, by the need's own sentence: "Needs ..."."""
+    import inspect
+
+    return inspect.cleandoc(need.__doc__).splitlines()[0].removeprefix("Needs ").rstrip(".")
+
+
 def _requirement(name: str) -> Told:
     from harness.run.requirements import proofs, titles
     from scenarios import discover as discover_scenarios
@@ -118,25 +149,30 @@ def _key(path: str) -> Told:
     return told, text
 
 
-def _meant(said: str, names: Collection[str]) -> tuple[str, list[str]]:
-    """The one name that is meant and, where a key of subject.toml is called so, what else has the word in its name.
+def _meant(said: str, names: Collection[str], faults: Collection[Any]) -> tuple[str, list[str]]:
+    """The one name that is meant and, where a key of subject.toml or a fault is called so, what else has the word in its name.
 
     Names are understood with blanks for underscores, as reports print them, in any case, or by a part of them. A key is
-    called by its path, with or without ``subject.``, or by its last word, and that wins over a part of another name.
+    called by its path, with or without ``subject.``, or by its last word, a fault also by its title, as histories print it:
+    that wins over a part of another name.
     """
     from harness.run.subject_keys import KEYS, named
 
     plain = "_".join(said.casefold().split())
     keys = named(plain)
     parts = [name for name in names if plain in name.casefold()]
-    found = [name for name in names if name.casefold() == plain] or keys or parts
+    whole = [name for name in names if name.casefold() == plain]
+    titled = [each.name for each in faults if "_".join(each.title.casefold().split()) == plain]
+    found = whole or keys or titled or parts
     others = [name for name in (*keys, *parts) if name not in found]
     if not found or not plain:
-        known = [*names, *(path.removeprefix("subject.") for path in KEYS)]
-        raise BadInput(f"NAME {said!r}: no scenario, invariant, requirement or key of subject.toml{near(plain, known)}")
+        known = [*names, *(each.title for each in faults), *(path.removeprefix("subject.") for path in KEYS)]
+        raise BadInput(
+            f"NAME {said!r}: no scenario, invariant, fault, requirement or key of subject.toml{near(plain, known)}"
+        )
     if len(found) > 1:
         raise BadInput(f"NAME {said!r}: a part of several names: {_listed([*found, *others])}")
-    return found[0], others if keys else []
+    return found[0], others if keys or (titled and not whole) else []
 
 
 def _listed(names: list[str]) -> str:

@@ -12,7 +12,7 @@ BACK_SECONDS = 1.0
 
 
 def movable(target: Target) -> str | None:
-    """The need of moving the server's clock."""
+    """Needs a server of our own whose clock can be moved."""
     if target.server is None:
         return own_server(target)
     return None if target.server.clock is not None else "this server's clock cannot be moved"

@@ -19,7 +19,7 @@ ROWS = 200_000
 
 
 def small_disk(target: Target) -> str | None:
-    """The need of a disk that may be filled."""
+    """Needs a small disk of the server's own that may be filled."""
     if target.server is None:
         return own_server(target)
     return None if target.server.disk is not None else "the server has no disk of its own to fill: that takes root"

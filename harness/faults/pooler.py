@@ -22,7 +22,7 @@ SERVER_CONNECTIONS = 4
 
 
 def installed(_: Target) -> str | None:
-    """The need of a pooler."""
+    """Needs pgbouncer to be installed."""
     return None if _program() else "PgBouncer is not installed here"
 
 

@@ -12,7 +12,7 @@ STARTING_UP = "the database system is"
 
 
 def starts_slowly(target: Target) -> str | None:
-    """The need of holding up a start."""
+    """Needs a server whose start can be held up."""
     return None if target.hurt.can_start_slowly else "the start of this server cannot be held up"
 
 

@@ -73,12 +73,12 @@ async def _proof(pid: int, offset_seconds: int) -> str:
 
 
 def on_linux(_: Target) -> str | None:
-    """The need of a clock that can be moved."""
+    """Needs Linux, and libfaketime for the worker's own clock."""
     return None if library() is not None else "a process's clock can be moved on Linux only"
 
 
 def has_folder(target: Target) -> str | None:
-    """The need of a file that tells the time."""
+    """Needs a folder for the file that tells the time."""
     return None if target.folder is not None else "there is no folder to tell the time in"
 
 

@@ -130,12 +130,12 @@ class Target:
 
 
 def own_server(target: Target) -> str | None:
-    """The need of a fault that stops or crashes the server."""
+    """Needs a server of our own, that no other play uses."""
     return None if target.server is not None else target.not_ours or "the server is not ours to hurt"
 
 
 def has_victim(target: Target) -> str | None:
-    """The need of a fault that strikes a worker."""
+    """Needs a worker to strike."""
     return None if target.victims else "there is no worker to strike"
 
 

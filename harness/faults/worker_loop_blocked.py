@@ -16,7 +16,7 @@ _WALL = 0x40000000
 
 
 def traces(_: Target) -> str | None:
-    """The need of stopping one thread."""
+    """Needs Linux, where one thread of a process can be stopped."""
     return None if sys.platform.startswith("linux") else "one thread of a process can be stopped on Linux only"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.faults import discover
 from tests.integration.cli.conftest import COMMAND, CommandLine
 
 COMMANDS = ("gate", "probe", "check", "report", "size", "list", "explain", "init", "doctor", "bench")
@@ -192,6 +193,11 @@ def test_init_overwrites_nothing(queueproof: CommandLine, tmp_path: Path) -> Non
         (["takeover within"], "subject.takeover_within"),
         (["lease"], "subject.lease"),  # a key's whole name, and a part of others
         (["attempts"], "subject.jobs.attempts"),
+        (["sink_down"], "sink_down"),
+        (["Sink down"], "sink_down"),
+        (["network_cut"], "network_cut"),  # a fault's whole name, and a part of others
+        (["killed"], "worker_killed"),  # a fault's whole title, and a part of others
+        (["network"], "network_cut"),
     ],
 )
 def test_a_name_is_understood_as_reports_print_it_and_by_a_part(
@@ -224,6 +230,29 @@ def test_a_key_of_a_subject_file_is_told_with_an_example_and_what_else_has_its_n
     assert "also" not in json.loads(queueproof("explain", "attempts_bounded", "--json").out)
     table = json.loads(queueproof("explain", "subject.sql", "--json").out)
     assert {"claim", "complete", "renew"} <= set(table["keys"])
+
+
+@pytest.mark.parametrize("name", discover())
+def test_every_fault_says_what_it_needs(name: str) -> None:
+    assert all((need.__doc__ or "").startswith("Needs ") for need in discover()[name].needs)
+
+
+def test_a_fault_is_told_and_listed(queueproof: CommandLine) -> None:
+    fault = discover()["server_slow_start"]
+    said = queueproof("explain", "server_slow_start")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("server_slow_start: server slow to start\n")
+    assert fault.docstring in said.out
+    assert "strikes   the server\n" in said.out
+    assert "needs     a server of our own, that no other play uses; a server whose start can be held up\n" in said.out
+    assert f"held up   for {fault.holds_seconds:g} s" in said.out
+    assert "not at all: it is over at once" in queueproof("explain", "backend_terminated").out
+    told = json.loads(queueproof("explain", "server_slow_start", "--json").out)
+    assert (told["fault"], told["strikes"], told["holds_seconds"]) == (fault.name, "server", fault.holds_seconds)
+    assert told["needs"][1] == "a server whose start can be held up"
+    listed = queueproof("list").out.partition("\nFaults")[2]
+    assert [line.split()[0] for line in listed.splitlines()[1:]] == [*discover()]
+    assert [each["name"] for each in json.loads(queueproof("list", "--json").out)["faults"]] == [*discover()]
 
 
 def test_a_stored_run_judged_again_says_once_how_each_kind_of_finding_is_mended(queueproof: CommandLine) -> None:
