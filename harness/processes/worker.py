@@ -33,6 +33,7 @@ class WorkerProcess:
         self.on_exit = on_exit
         self._popen: subprocess.Popen[bytes] | None = None
         self._log: Path | None = None
+        self._log_before = 0  # bytes that others have written to it
         self._secret: str | None = None
         self._code: int | None = None
         self._killed = False
@@ -98,13 +99,17 @@ class WorkerProcess:
         return table.GONE
 
     def tail(self, lines: int = 15) -> str:
-        """The last lines of its output, fit to print: bytes that are no text replaced, control characters escaped."""
+        """The last lines of its output, fit to print: bytes that are no text replaced, control characters escaped.
+
+        What those before it have written to the same file is shown only when it has written nothing itself.
+        """
         if self._log is None:
             return ""
         try:
             with self._log.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - TAIL_BYTES))
+                mine = self._log_before if size > self._log_before else 0
+                file.seek(max(mine, size - TAIL_BYTES))
                 return printable_tail(file.read(TAIL_BYTES), lines, self._secret)
         except OSError as error:
             return f"(its output {self._log} cannot be read: {error.strerror})"
@@ -118,6 +123,7 @@ class WorkerProcess:
         except OSError as error:
             raise EnvironmentFailed(f"cannot write the output of {self.name} to {log}: {error.strerror}") from error
         with output:
+            self._log_before = output.tell()
             try:
                 return subprocess.Popen(
                     command,

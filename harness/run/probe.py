@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from harness.contracts.point import Point
 from harness.contracts.problem import BadInput, SubjectFailed
 from harness.contracts.subject import has_ended
-from harness.history.events import Answered, Began, Called, Ended, Moved, SessionOpened, TruthIncomplete
+from harness.history.events import Answered, Began, Called, Ended, Moved, SessionOpened, TruthIncomplete, WorkerExited
 from harness.history.recorder import DeadlinePassed, PlayRecorder
 from harness.history.subject_facts import facts_of
 from harness.lab.lab import Lab
@@ -24,6 +24,7 @@ ENQUEUED_SECONDS = 5  # an acknowledgement means that it is committed
 CALL_SECONDS = 20
 END_SECONDS = 10
 FAILURE_SECONDS = 5
+MOST_EXITS = 3  # of a worker that its supervisor starts again, before it has ever connected
 RESULTS = frozenset({"complete", "fail", "release"})
 
 
@@ -134,14 +135,28 @@ async def _alive_until(
         _complain(lab.watch.truth.error)
         if not worker.running and worker.tls_refused:
             raise SubjectFailed(_insists_on_tls(lab, worker))
+        codes = [entry.what.code for entry in lab.recorder.entries if isinstance(entry.what, WorkerExited)]
         if not worker.running and lab.subject.restarts == "never":
             raise SubjectFailed(
-                f"the worker of {lab.subject.name} exited by itself before it"
+                f"the worker of {lab.subject.name} exited by itself{_with(codes)}, before it"
                 f" {'connected to the database' if kind is SessionOpened else 'called the sink'}.{_said(worker)}"
+            )
+        # Not so before a call: a worker that looks for work once and ends has connected.
+        if not worker.running and kind is SessionOpened and len(codes) >= MOST_EXITS:
+            raise SubjectFailed(
+                f"the worker of {lab.subject.name} exits{_with(codes)} before it connects to the database, and did so"
+                f" {len(codes)} times (it is started again, as subject.worker.restarts says).{_said(worker)}"
             )
         if time.monotonic() > deadline:
             raise DeadlinePassed(f"waited {within_seconds:g} s")
         await asyncio.sleep(0.01)
+
+
+def _with(codes: list[int]) -> str:
+    """How it ended last."""
+    if not codes:
+        return ""
+    return f" with code {codes[-1]}" if codes[-1] >= 0 else f" of signal {-codes[-1]}"
 
 
 def _insists_on_tls(lab: Lab, worker: LabWorker) -> str:

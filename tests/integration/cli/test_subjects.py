@@ -131,6 +131,18 @@ def test_a_queue_that_cannot_be_driven_is_told_why(
     assert said.out == ""
 
 
+def test_a_worker_that_ends_again_and_again_before_it_connects_is_told_at_once_and_once(
+    queueproof: CommandLine, make_subject: MakeSubject, dsn: str
+) -> None:
+    edits = [("subject.toml", "[subject.worker]", '[subject.worker]\nrestarts = "always"')]
+    files = {"worker.sh": b"echo run $$ of it: no such module >&2; exit 7"}
+    said = queueproof("probe", make_subject(edits=edits, files=files), "--server", dsn)
+    assert said.code == 3, said
+    assert "exits with code 7 before it connects to the database, and did so 3 times" in said.err
+    assert said.err.count("no such module") == 1, said.err
+    assert "did not connect" not in said.err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("worker", "named"),
