@@ -76,6 +76,7 @@ class PlayDoc(msgspec.Struct, frozen=True, omit_defaults=True):
     findings: tuple[FindingDoc, ...] = ()
     facts: tuple[FactDoc, ...] = ()
     judgements: tuple[JudgementDoc, ...] = ()
+    left_out: tuple[str, ...] = ()  # parts that were not played, each with why
     must_hold: tuple[str, ...] = ()  # the invariants that the story is about; every other one judges it too
     timeline: tuple[Witness, ...] = ()  # the events that matter, in order, for drawing
     figures: dict[str, float | int | str] = {}  # measured: "takeover_seconds", "release_spread_ms", ...

@@ -301,6 +301,14 @@ class Saw(Event, frozen=True, tag="saw"):
     key: str | None = None
 
 
+class LeftOut(Event, frozen=True, tag="left out"):
+    """A part of the play was not played. ``unjudged`` names the invariants that nothing else in the play could break."""
+
+    what: str
+    why: str
+    unjudged: tuple[str, ...] = ()
+
+
 class Final(Event, frozen=True, tag="final"):
     """The last snapshot of one job's row, after every backend of the subject has ended. ``row`` None: no such row."""
 
@@ -360,6 +368,7 @@ AnyEvent = (
     | OpenTransaction
     | Stalled
     | Saw
+    | LeftOut
     | Final
     | TruthIncomplete
     | Inconsistent

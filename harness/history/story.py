@@ -29,6 +29,7 @@ from harness.history.events import (
     FaultLanded,
     Final,
     Inconsistent,
+    LeftOut,
     Moved,
     Noticed,
     OpenTransaction,
@@ -78,6 +79,7 @@ class Story:
         self.blocked: list[Seen[Blocked]] = []
         self.open_transactions: list[Seen[OpenTransaction]] = []
         self.saws: list[Seen[Saw]] = []
+        self.left_out: list[Seen[LeftOut]] = []
         self.waits: list[Seen[Waited]] = []
         self.stalls: list[Seen[Stalled]] = []
         self.inconsistencies: list[Seen[Inconsistent]] = []
@@ -374,6 +376,7 @@ _KEPT: dict[type, str] = {
     Blocked: "blocked",
     OpenTransaction: "open_transactions",
     Saw: "saws",
+    LeftOut: "left_out",
     Waited: "waits",
     Stalled: "stalls",
     Inconsistent: "inconsistencies",

@@ -72,6 +72,7 @@ def play_document(
             )
             for judgement in judged.judgements
         ),
+        left_out=judged.left_out,
         must_hold=tuple(invariant.name for invariant in scenario.must_hold),
         timeline=tuple(moments(story, judged.findings)),
         figures=figures(story),
@@ -183,7 +184,9 @@ def conclude(plays: Sequence[PlayDoc]) -> tuple[Verdict, str, tuple[str, ...]]:
             summary = f"nothing applies (0 of {len(plays)})"
         case _:
             summary = f"held ({of}{known})"
-    return verdict, summary, ()
+    # A terminal cuts the line of a play that held: what it did not show is told once more where nothing is cut.
+    left_out = dict.fromkeys(f"{play.title}: {told}" for play in plays for told in play.left_out)
+    return verdict, summary, tuple(left_out)
 
 
 def _scenarios(plays: Sequence[PlayDoc]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.contracts.fact import Fact
 from harness.contracts.invariant import Invariant, Unknown
 from harness.contracts.verdict import Finding, Verdict
+from harness.history.events import LeftOut
 from harness.history.facts.named import fact_named
 from harness.history.reading import Truncated, read_history
 from harness.history.story import Story, stories, without_garbage_collection
@@ -50,6 +51,7 @@ class Judged:
     findings: tuple[Finding, ...]
     facts: tuple[FactSeen, ...]
     judgements: tuple[Judgement, ...]
+    left_out: tuple[str, ...] = ()  # parts that were not played, each with why
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ def judge(
     scenario = began.scenario if began is not None else story.play
     excused = began.excuses if began is not None else ()
     known = discover() if invariants is None else tuple(invariants)
-    judgements = tuple(_judge_one(story, each, excused) for each in known)
+    judgements = tuple(_without_vacuous_pass(story, _judge_one(story, each, excused)) for each in known)
     seen, strange = _look_for_facts(story, facts)
     told = began.must_hold if began is not None else ()
     # What the story is about is told first; what follows from it, after.
@@ -76,7 +78,7 @@ def judge(
     )
     findings = tuple(finding for judgement in in_order for finding in judgement.findings)
     verdict, reason = _verdict(story, judgements, findings, seen, strange)
-    return Judged(story.play, scenario, verdict, reason, findings, seen, judgements)
+    return Judged(story.play, scenario, verdict, reason, findings, seen, judgements, _left_out(story))
 
 
 def judge_history(path: Path, *, truncated: Truncated | None = None) -> dict[str, Judged]:
@@ -112,6 +114,23 @@ def _judge_one(story: Story, invariant: Invariant[Story], excused: Iterable[str]
     if unknowns:
         return Judgement(invariant, Verdict.INCONCLUSIVE, unknowns[0].reason, (), tuple(unknowns))
     return Judgement(invariant, Verdict.PASS)
+
+
+def _without_vacuous_pass(story: Story, judgement: Judgement) -> Judgement:
+    """What only a part could break that was left out has not held. What was broken all the same stays broken."""
+    if judgement.verdict is Verdict.PASS:
+        for left_out in (seen.what for seen in story.left_out):
+            if judgement.invariant.name in left_out.unjudged:
+                return Judgement(judgement.invariant, Verdict.NOT_APPLICABLE, _left_out_told(left_out))
+    return judgement
+
+
+def _left_out(story: Story) -> tuple[str, ...]:
+    return tuple(_left_out_told(seen.what) for seen in story.left_out)
+
+
+def _left_out_told(left_out: LeftOut) -> str:
+    return f"{left_out.what} was left out, because {left_out.why}"
 
 
 def _look_for_facts(story: Story, facts: Sequence[Fact[Story]] | None) -> tuple[tuple[FactSeen, ...], list[str]]:
@@ -159,7 +178,7 @@ def _verdict(
     if named and all(j.verdict is Verdict.NOT_APPLICABLE for j in named):
         return Verdict.NOT_APPLICABLE, named[0].reason
     held = sum(1 for j in judgements if j.verdict is Verdict.PASS)
-    return Verdict.PASS, f"held ({held} of {len(judgements)} apply)"
+    return Verdict.PASS, f"held ({'; '.join([f'{held} of {len(judgements)} apply', *_left_out(story)])})"
 
 
 def _troubles(story: Story) -> Iterable[str]:

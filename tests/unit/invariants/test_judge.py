@@ -9,7 +9,7 @@ import pytest
 from harness.contracts.fact import Fact
 from harness.contracts.invariant import Invariant, Unknown, always
 from harness.contracts.verdict import Finding, Verdict
-from harness.history.events import Reached, TruthIncomplete
+from harness.history.events import LeftOut, Reached, TruthIncomplete
 from harness.history.made_up import SUBJECT, History, write
 from harness.history.story import Story
 from harness.run.judge import Judged, judge, judge_history
@@ -147,6 +147,30 @@ def test_an_excused_invariant_does_not_judge() -> None:
     by_name = {each.invariant.name: each.verdict for each in judged.judgements}
     assert judged.verdict is Verdict.PASS
     assert all(by_name[name] is Verdict.NOT_APPLICABLE for name in excused)
+
+
+def test_what_only_a_part_could_break_that_was_left_out_has_not_held() -> None:
+    h = calm(must_hold=("no_stale_write", "one_owner"))
+    h.say(LeftOut("the end of a lease", "nothing can end it", ("no_stale_write",)))
+    h.end()
+    judged = told(h)
+    by_name = {each.invariant.name: each for each in judged.judgements}
+    said = "the end of a lease was left out, because nothing can end it"
+    assert by_name["no_stale_write"].verdict is Verdict.NOT_APPLICABLE
+    assert by_name["no_stale_write"].reason == said
+    assert by_name["one_owner"].verdict is Verdict.PASS
+    assert judged.verdict is Verdict.PASS
+    assert said in judged.reason
+    assert judged.left_out == (said,)
+
+
+def test_what_was_broken_although_a_part_was_left_out_is_broken() -> None:
+    h = broken()
+    h.say(LeftOut("the end of a lease", "nothing can end it", ("finished_stays_finished",)))
+    h.end()
+    judged = told(h)
+    assert judged.verdict is Verdict.FAIL
+    assert "finished_stays_finished" in {finding.invariant for finding in judged.findings}
 
 
 def test_a_story_about_what_the_subject_lacks_is_not_applicable() -> None:
