@@ -13,6 +13,7 @@ from harness.run.judge import Judged
 CALM_LEASE_SECONDS = 300.0
 LONGEST_LEASE_SECONDS = 2.0
 POLL_SECONDS = 0.002
+THE_END_OF_A_LEASE = "the end of a lease"
 _PLAIN = re.compile(r'[a-z_][a-z0-9_$]*|"[^"]+"', re.IGNORECASE)
 
 
@@ -92,5 +93,17 @@ def quickened(subject: Subject, case: Case) -> Subject:
 
 def leases_can_end(subject: Subject) -> bool:
     """Whether a lease can be ended by a plain write: its expression is a column."""
+    return why_leases_cannot_end(subject) is None
+
+
+def why_leases_cannot_end(subject: Subject) -> str | None:
+    """What keeps a lease from being ended by a plain write, None when nothing does."""
     column = subject.jobs.lease_until
-    return column is not None and bool(_PLAIN.fullmatch(column.strip()))
+    if column is None:
+        return "subject.jobs.lease_until is not mapped"
+    return None if _PLAIN.fullmatch(column.strip()) else "subject.jobs.lease_until is not a plain column"
+
+
+def why_no_lease_ends(subject: Subject) -> str | None:
+    """Why the end of a lease that the subject has is left out, None when it is not, or there is no lease."""
+    return why_leases_cannot_end(subject) if subject.lease_seconds else None

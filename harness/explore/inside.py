@@ -4,16 +4,22 @@ What held is recorded as an observation with its coverage. A counterexample's ev
 own, so that the play is judged by them as if it had been staged that way.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from harness.contracts.invariant import Invariant
 from harness.contracts.problem import SubjectFailed
 from harness.contracts.scenario import Need
-from harness.explore.case import Case
+from harness.explore.case import THE_END_OF_A_LEASE, Case, why_no_lease_ends
 from harness.explore.run import Exploration, Options
-from harness.history.events import Began, Ended, Entry
+from harness.history.events import Began, Ended, Entry, LeftOut
 from harness.history.recorder import Recorder
+from harness.invariants.asks_before_repeating import asks_before_repeating
+from harness.invariants.keeps_what_it_works_on import keeps_what_it_works_on
+from harness.invariants.no_stale_write import no_stale_write
+from harness.invariants.stops_after_losing import stops_after_losing
+from harness.invariants.token_fences import token_fences
 
 if TYPE_CHECKING:
     from harness.lab.lab import Lab
@@ -22,6 +28,15 @@ ALL_ORDERS = "every order of two workers' steps was run"
 ORDERS_WITH_A_TAKEOVER = "every order with the end of a lease was run"
 BUDGET_SECONDS = 55.0
 
+# With one job, and without a kill or a lost reply, a job is rightly granted again only when its lease has ended.
+NEED_A_TAKEOVER: tuple[Invariant[Any], ...] = (
+    no_stale_write,
+    stops_after_losing,
+    token_fences,
+    keeps_what_it_works_on,
+    asks_before_repeating,
+)
+
 can_be_stepped = Need(
     lambda subject, _: (
         None
@@ -29,6 +44,15 @@ can_be_stepped = Need(
         else "declare subject.poll to have this judged: how long an idle worker waits before it looks again"
     )
 )
+
+
+def can_end_leases(lab: "Lab") -> bool:
+    """Whether orders with the end of a lease can be run. A lease that cannot be ended by a write is recorded as left out."""
+    why_not = why_no_lease_ends(lab.subject)
+    if why_not is not None:
+        unjudged = tuple(each.name for each in NEED_A_TAKEOVER)
+        lab.recorder.record(LeftOut(THE_END_OF_A_LEASE, why_not, unjudged))
+    return bool(lab.subject.lease_seconds) and why_not is None
 
 
 async def explore_inside(lab: "Lab", fact: str, case: Case, *, budget_seconds: float = BUDGET_SECONDS) -> None:
@@ -45,7 +69,8 @@ async def explore_inside(lab: "Lab", fact: str, case: Case, *, budget_seconds: f
                 lab.recorder.record(msgspec.structs.replace(entry.what))
         lab.saw("a schedule that breaks it", f"{found.schedule} ({case.told()}); again: {found.replay}")
         raise SubjectFailed(f"broken by the schedule {found.schedule}: {'; '.join(found.sentences)}")
-    if explored.tally.complete:
-        lab.saw(fact, f"{case.told()}: {explored.coverage()}")
-    else:
-        lab.saw("not every order was run", f"{case.told()}: {explored.coverage()}")
+    covered = f"{case.told()}: {explored.coverage()}"
+    why_not = why_no_lease_ends(lab.subject)
+    if why_not is not None:
+        covered += f"; {THE_END_OF_A_LEASE} was left out, because {why_not}"
+    lab.saw(fact if explored.tally.complete else "not every order was run", covered)

@@ -11,7 +11,15 @@ from harness.contracts.problem import BadInput
 from harness.contracts.subject import Subject
 from harness.contracts.verdict import Verdict
 from harness.explore import spec
-from harness.explore.case import LONGEST_LEASE_SECONDS, Case, Played, leases_can_end
+from harness.explore.case import (
+    LONGEST_LEASE_SECONDS,
+    THE_END_OF_A_LEASE,
+    Case,
+    Played,
+    leases_can_end,
+    why_leases_cannot_end,
+    why_no_lease_ends,
+)
 from harness.explore.counting import multinomial
 from harness.explore.sampling import Chance, Sampler
 from harness.explore.schedule import Kind, Schedule, read, told
@@ -163,9 +171,11 @@ class Exploration:
         """Each case in its turn, until one is violated or the time is up."""
         explored: list[Explored] = []
         deadline = time.monotonic() + self._options.budget_seconds
-        cases = list(self._options.cases) or list(
-            usual_cases(self._ground.subject, leases_end=leases_can_end(self._ground.subject))
-        )
+        subject = self._ground.subject
+        cases = self._options.cases or usual_cases(subject, leases_end=leases_can_end(subject))
+        why_not = why_no_lease_ends(subject)
+        if not self._options.cases and why_not is not None:
+            self._left_out[f"{THE_END_OF_A_LEASE}, because {why_not}"] = None
         for number, case in enumerate(cases):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -206,7 +216,7 @@ class Exploration:
             case = replace(case, lease_seconds=lease)
         async with WorkerStage(self._ground, self._recorder, case, seed=self._options.seed) as stage:
             if case.expiries and not stage.leases_end:
-                raise BadInput("the lease cannot be ended by a write: subject.jobs.lease_until is not a plain column")
+                raise BadInput(f"the lease cannot be ended by a write: {why_leases_cannot_end(stage.subject)}")
             started = time.monotonic()
             broken: list[Ran] = []
             broken_at: list[float] = []
