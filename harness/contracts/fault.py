@@ -32,7 +32,8 @@ class Fault(Generic[Target]):
     """One injury. ``injure`` is a context manager that is entered once it has landed and left when it has healed.
 
     ``title`` is its name in a history. ``strikes`` says what it hurts: two faults that strike the same thing are not put
-    together unasked. ``holds_seconds`` is how long a drill keeps it up, 0 for one that is over at once. It heals by itself
+    together unasked. ``holds_seconds`` is how long a drill keeps it up, 0 for one that is over at once, and ``holds_leases`` how many declared
+    leases at least: a holder's silence means something only past its lease. It heals by itself
     after ``lasts_at_most_seconds``, and landing and healing have deadlines of their own. ``excuses`` names the invariants that it
     makes meaningless. ``needs_results`` says that it lands only while jobs are being ended,
     ``is_borne`` that a queue has to go on under it as if nothing were.
@@ -45,6 +46,7 @@ class Fault(Generic[Target]):
     needs: tuple[Callable[[Target], str | None], ...]
     injure: Callable[[Target], AbstractAsyncContextManager[Landed]]
     holds_seconds: float
+    holds_leases: float
     lands_within_seconds: float
     lasts_at_most_seconds: float
     heals_within_seconds: float
@@ -69,6 +71,7 @@ def fault(
     strikes: Strikes,
     needs: Sequence[Callable[[Any], str | None]] = (),
     holds_seconds: float = 2.0,
+    holds_leases: float = 0.0,
     lands_within_seconds: float = 10.0,
     lasts_at_most_seconds: float = 600.0,
     heals_within_seconds: float = 15.0,
@@ -90,6 +93,7 @@ def fault(
             needs=tuple(needs),
             injure=asynccontextmanager(injure),
             holds_seconds=holds_seconds,
+            holds_leases=holds_leases,
             lands_within_seconds=lands_within_seconds,
             lasts_at_most_seconds=lasts_at_most_seconds,
             heals_within_seconds=heals_within_seconds,

@@ -10,7 +10,7 @@ from harness.wire.session import Session
 LISTEN_SECONDS = 3.0
 
 
-@fault("connection half-open", strikes="connection", needs=[has_victim], holds_seconds=3.0)
+@fault("connection half-open", strikes="connection", needs=[has_victim], holds_seconds=3.0, holds_leases=1.5)
 async def connection_half_open(target: Target) -> AsyncIterator[Landed]:
     """The server has ended a worker's sessions, and the worker's sockets stay open: a failover behind a load balancer.
 

@@ -6,7 +6,7 @@ from harness.contracts.fault import Landed, fault
 from harness.faults.target import Target, has_victim
 
 
-@fault("network cut", strikes="connection", needs=[has_victim], holds_seconds=3.0)
+@fault("network cut", strikes="connection", needs=[has_victim], holds_seconds=3.0, holds_leases=1.5)
 async def network_cut(target: Target) -> AsyncIterator[Landed]:
     """A black hole between a worker and both the database and the outside; what was held arrives when it is healed."""
     victim = target.victim

@@ -20,7 +20,7 @@ def traces(_: Target) -> str | None:
     return None if sys.platform.startswith("linux") else "one thread of a process can be stopped on Linux only"
 
 
-@fault("main thread blocked", strikes="worker", needs=[has_victim, traces])
+@fault("main thread blocked", strikes="worker", needs=[has_victim, traces], holds_leases=1.5)
 async def worker_loop_blocked(target: Target) -> AsyncIterator[Landed]:
     """The main thread of a worker is stopped, its other threads run on: a handler that blocks the event loop.
 

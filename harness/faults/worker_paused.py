@@ -8,7 +8,7 @@ from harness.contracts.fault import Landed, fault
 from harness.faults.target import Target, Victim, comes_true, has_victim
 
 
-@fault("paused", strikes="worker", needs=[has_victim], holds_seconds=3.0)
+@fault("paused", strikes="worker", needs=[has_victim], holds_seconds=3.0, holds_leases=1.5)
 async def worker_paused(target: Target) -> AsyncIterator[Landed]:
     """SIGSTOP to a worker's whole process group: a suspended machine, a debugger, a long collection of garbage."""
     victim = target.victim

@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Container, Iterable
 from typing import TYPE_CHECKING
 
 import psycopg
 
 from harness.contracts.problem import SubjectFailed
 from harness.contracts.subject import State
-from harness.history.events import Enqueued, Entry, Moved, Waited
+from harness.history.events import Answered, Called, Enqueued, Entry, Moved, Waited
+from harness.history.recorder import DeadlinePassed
 from harness.invariants.backlog_recovers import RECOVERY
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ class Inflow:
         self._lab = lab
         self._every_seconds = 1 / jobs_per_second
         self._waiting: dict[str, int] = {}  # acknowledged and not ended, and when
-        self._ended: set[str] = set()
+        self._ended: dict[str, str] = {}  # and as what
+        self._calls: dict[int, tuple[int, str]] = {}  # at the sink now: worker and key
         self.acknowledged: list[str] = []
         self.refused = 0
         self.normal_jobs = 0
@@ -43,11 +46,15 @@ class Inflow:
                 self._waiting[what.key] = entry.t
         elif isinstance(what, Moved) and what.key is not None and what.new is not None:
             if State(what.new.state).ended:
-                self._ended.add(what.key)
+                self._ended[what.key] = what.new.state
                 self._waiting.pop(what.key, None)
             elif what.key in self._ended:
-                self._ended.discard(what.key)
+                del self._ended[what.key]
                 self._waiting[what.key] = entry.t
+        elif isinstance(what, Called):
+            self._calls[what.call] = what.worker, what.key
+        elif isinstance(what, Answered):
+            self._calls.pop(what.call, None)
 
     @property
     def backlog(self) -> int:
@@ -67,7 +74,22 @@ class Inflow:
 
     def told(self) -> str:
         """The state in a few words."""
-        return f"backlog {self.backlog}, oldest {self.oldest_seconds:.1f} s, {self.ended} ended"
+        return f"backlog {self.backlog}, oldest {self.oldest_seconds:.1f} s, {fates_told(self._ended.values()) or 'none ended'}"
+
+    @property
+    def busy(self) -> dict[int, str]:
+        """Workers that we have neither killed nor silenced and whose call is at the sink now, with a job that it is for."""
+        able = {worker.number for worker in self._lab.workers if worker.idle_able}
+        return {worker: key for worker, key in self._calls.values() if worker in able}
+
+    async def somebody_calls(self, among: Container[int], within_seconds: float) -> None:
+        """Wait until one of these workers is in a call, or the time is over."""
+        with contextlib.suppress(DeadlinePassed):
+            await self._lab.eventually(
+                lambda: any(worker in among for worker in self.busy),
+                within_seconds=within_seconds,
+                reason="a worker to be in a call",
+            )
 
     @contextlib.asynccontextmanager
     async def flowing(self) -> AsyncIterator[None]:
@@ -134,6 +156,13 @@ class Inflow:
         idle = sum(worker.idle_able for worker in self._lab.workers)
         self._lab.recorder.record(Waited(RECOVERY, round(seconds, 3), idle, met))
         return met
+
+
+def fates_told(states: Iterable[str]) -> str:
+    """How many jobs ended as what, in words; "" when none did."""
+    return ", ".join(
+        f"{count} {state}" for state, count in sorted(Counter(states).items(), key=lambda pair: pair[0] != "done")
+    )
 
 
 def _is_outage(error: BaseException) -> bool:

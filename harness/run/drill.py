@@ -6,30 +6,32 @@ import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.contracts.fault import Inapplicable
 from harness.contracts.scenario import Scenario
-from harness.contracts.subject import Subject
+from harness.contracts.subject import State, Subject
 from harness.contracts.verdict import Verdict
 from harness.document import Document, PlayDoc
 from harness.faults import discover
 from harness.history.facts.said import fault_landed
 from harness.history.recorder import DeadlinePassed, Recorder
+from harness.history.story import Story
 from harness.invariants.backlog_recovers import backlog_recovers
 from harness.invariants.effect_once import effect_once
 from harness.invariants.no_double_execution import no_double_execution
 from harness.invariants.no_lost_job import no_lost_job
 from harness.invariants.no_stale_write import no_stale_write
-from harness.lab.inflow import Inflow
+from harness.lab.inflow import Inflow, fates_told
 from harness.lab.lab import Lab
+from harness.lab.worker import LabWorker
 from harness.postgres.cluster import open_cluster
 from harness.postgres.options import ServerOption
 from harness.processes.watchdog import Watchdog
 from harness.run import compose
-from harness.run.drill_plan import COMPOSED, Plan, planned, struck, thrown
-from harness.run.judge import judge
+from harness.run.drill_plan import COMPOSED, Faults, Plan, Step, planned, struck, thrown
+from harness.run.judge import Judged, judge
 from harness.run.keep import HISTORY
 from harness.run.narrate import Narrator
 from harness.run.play import play_once
@@ -44,7 +46,9 @@ CALM_SECONDS = 1.0
 SERVICE_SECONDS = 0.1
 SPARE_SECONDS = 90.0
 DISK_MB = 400
+HOLDER_SECONDS = 2.0
 _TOLD_EVERY_SECONDS = 1.0
+_STRIKES_A_HOLDER = frozenset({"worker", "connection"})
 
 
 @dataclass(frozen=True)
@@ -147,9 +151,13 @@ class _Drills:
                 yield thrown(faults, dice.randrange(1_000_000), options.workers)
         elif options.every:
             for names in (*((name,) for name in faults), *COMPOSED):
-                yield planned(faults, names, options.seed, options.workers, options.hold_seconds)
+                yield self._planned(faults, names)
         else:
-            yield planned(faults, options.names, options.seed, options.workers, options.hold_seconds)
+            yield self._planned(faults, options.names)
+
+    def _planned(self, faults: Faults, names: Sequence[str]) -> Plan:
+        options, lease_seconds = self._options, self._options.subject.lease_seconds
+        return planned(faults, names, options.seed, options.workers, options.hold_seconds, lease_seconds=lease_seconds)
 
     def _repeat_of(self, plan: Plan) -> int:
         self._seen[plan.title] = self._seen.get(plan.title, 0) + 1
@@ -170,12 +178,21 @@ class _Drills:
         return scenario, compose.play_document(
             scenario,
             played.story,
-            judge(played.story),
+            _with_fates(judge(played.story), played.story),
             repeat=self._repeat_of(plan),
             seconds=played.seconds,
             reproduce=reproduce,
             known=options.known,
         )
+
+
+def _with_fates(judged: Judged, story: Story) -> Judged:
+    """What became of the jobs is part of a drill's answer, where not all of them are done."""
+    ended = [transition.moved.new for job in story.jobs.values() if job.enqueued for transition in job.transitions[-1:]]
+    states = [row.state for row in ended if row is not None]
+    if all(state == State.DONE for state in states):
+        return judged
+    return replace(judged, reason=f"{judged.reason}; of {len(states)} jobs: {fates_told(states)}")
 
 
 class _Drill:
@@ -211,12 +228,16 @@ class _Drill:
 
     async def _hurt(self, lab: Lab, inflow: Inflow, narrator: Narrator) -> None:
         """Land the faults one after the other, hold them, and heal them in reverse."""
+        hit: set[int] = set()
         async with AsyncExitStack() as stack:
             for step in self._plan.steps:
                 await asyncio.sleep(step.after_seconds)
-                first = struck(step, lab.workers)
+                first = await self._struck(step, lab, inflow, hit)
+                hit.add(first.number)
                 others = [worker for worker in lab.workers if worker is not first]
-                narrator.say(f"injecting {step.fault.name}")
+                held = inflow.busy.get(first.number)
+                whom = f"; worker {first.number} {'is in its call for job ' + repr(held) if held else 'holds nothing'}"
+                narrator.say(f"injecting {step.fault.name}{whom if step.fault.strikes in _STRIKES_A_HOLDER else ''}")
                 await stack.enter_async_context(lab.injured(step.fault, first, *others))
             await asyncio.sleep(self._plan.hold_seconds)
             if all(step.fault.is_borne for step in self._plan.steps):
@@ -227,6 +248,14 @@ class _Drill:
             await lab.reconnect()
         except DeadlinePassed as error:
             raise DeadlinePassed(f"after the faults had healed: {error}") from error
+
+    async def _struck(self, step: Step, lab: Lab, inflow: Inflow, hit: set[int]) -> LabWorker:
+        """Whom a fault strikes. One that strikes a worker waits a moment for somebody who holds a job, and was not struck yet."""
+        if step.fault.strikes not in _STRIKES_A_HOLDER:
+            return struck(step, lab.workers)
+        others = {worker.number for worker in lab.workers} - hit
+        await inflow.somebody_calls(others, HOLDER_SECONDS)
+        return struck(step, lab.workers, others & set(inflow.busy))
 
     @asynccontextmanager
     async def _told(self, narrator: Narrator, inflow: Inflow) -> AsyncIterator[None]:

@@ -1,7 +1,7 @@
 """What a drill does, decided before it begins: which faults, whom they strike, when, and for how long. Same seed, same plan."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -56,8 +56,19 @@ def _rank(fault: Fault[Target]) -> tuple[bool, int]:
     return not fault.needs_results, _ORDER.index(fault.strikes)
 
 
-def planned(faults: Faults, names: Sequence[str], seed: int, workers: int, hold_seconds: float | None = None) -> Plan:
-    """The plan for these faults. A name that stands twice strikes two workers. Raises BadInput for strangers."""
+def planned(
+    faults: Faults,
+    names: Sequence[str],
+    seed: int,
+    workers: int,
+    hold_seconds: float | None = None,
+    *,
+    lease_seconds: float | None = None,
+) -> Plan:
+    """The plan for these faults. A name that stands twice strikes two workers. Raises BadInput for strangers.
+
+    Without ``hold_seconds`` they are held as long as the one that wants it longest.
+    """
     strangers = [name for name in names if name not in faults]
     if strangers:
         raise BadInput(*(f"NAME {name!r}: no such fault; there are {', '.join(faults)}" for name in strangers))
@@ -68,7 +79,8 @@ def planned(faults: Faults, names: Sequence[str], seed: int, workers: int, hold_
         Step(fault, order[number % workers], 0.0 if number == 0 else round(dice.uniform(0, LONGEST_GAP_SECONDS), 2))
         for number, fault in enumerate(chosen)
     )
-    held = max(fault.holds_seconds for fault in chosen) if hold_seconds is None else hold_seconds
+    wanted = max(max(fault.holds_seconds, fault.holds_leases * (lease_seconds or 0.0)) for fault in chosen)
+    held = wanted if hold_seconds is None else hold_seconds
     return Plan(steps, held, seed)
 
 
@@ -80,16 +92,17 @@ def thrown(faults: Faults, seed: int, workers: int) -> Plan:
     return planned(faults, names, seed, workers, round(dice.uniform(0, LONGEST_HOLD_SECONDS), 2))
 
 
-def struck(step: Step, workers: Sequence[Someone]) -> Someone:
+def struck(step: Step, workers: Sequence[Someone], busy: Container[int] = ()) -> Someone:
     """The worker that a fault strikes: the one that is meant, or the next that can be.
 
-    A fault before it may have killed that one, or have stopped it before it was connected.
+    A fault before it may have killed that one, or have stopped it before it was connected. Whoever is ``busy`` comes first:
+    one that holds no job has nothing to lose.
     """
     in_turn = [*workers[step.victim :], *workers[: step.victim]]
     living = [worker for worker in in_turn if worker.running]
     if step.fault.strikes == "connection":
         living = [worker for worker in living if any(session.open for session in worker.sessions)] or living
-    return (living or in_turn)[0]
+    return next((worker for worker in living if worker.number in busy), (living or in_turn)[0])
 
 
 COMPOSED = (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.contracts.problem import BadInput
 from harness.faults import discover
+from harness.lab.inflow import fates_told
 from harness.run.drill_plan import COMPOSED, LONGEST_HOLD_SECONDS, MOST_AT_ONCE, Step, planned, struck, thrown
 
 FAULTS = discover()
@@ -85,3 +86,21 @@ class Worker:
 )
 def test_a_fault_strikes_one_that_it_can_strike(fault: str, workers: list[Worker], meant: int, number: int) -> None:
     assert struck(Step(FAULTS[fault], meant, 0.0), cast("Any", workers)).number == number
+
+
+def test_a_fault_strikes_one_that_is_busy_before_the_one_that_is_meant() -> None:
+    workers = cast("Any", [Worker(1), Worker(2), Worker(3, running=False)])
+    assert struck(Step(FAULTS["worker_paused"], 0, 0.0), workers, {2, 3}).number == 2
+    assert struck(Step(FAULTS["worker_paused"], 0, 0.0), workers, {3}).number == 1
+
+
+def test_a_silence_is_held_past_the_lease_unless_a_time_is_given() -> None:
+    assert planned(FAULTS, ["worker_paused"], 1, 3, lease_seconds=30).hold_seconds == 45
+    assert planned(FAULTS, ["worker_paused"], 1, 3, lease_seconds=0.5).hold_seconds == 3
+    assert planned(FAULTS, ["worker_paused"], 1, 3, 0.1, lease_seconds=30).hold_seconds == 0.1
+    assert planned(FAULTS, ["sink_down"], 1, 3, lease_seconds=30).hold_seconds < 30
+
+
+def test_what_became_of_the_jobs_is_told_the_done_ones_first() -> None:
+    assert fates_told(["dead", "done", "dead", "paused", "done", "done"]) == "3 done, 2 dead, 1 paused"
+    assert fates_told([]) == ""
