@@ -50,9 +50,12 @@ def can_end_leases(lab: "Lab") -> bool:
     """Whether orders with the end of a lease can be run. A lease that cannot be ended by a write is recorded as left out."""
     why_not = why_no_lease_ends(lab.subject)
     if why_not is not None:
-        unjudged = tuple(each.name for each in NEED_A_TAKEOVER)
-        lab.recorder.record(LeftOut(THE_END_OF_A_LEASE, why_not, unjudged))
+        _leave_out(lab, THE_END_OF_A_LEASE, why_not)
     return bool(lab.subject.lease_seconds) and why_not is None
+
+
+def _leave_out(lab: "Lab", what: str, why: str) -> None:
+    lab.recorder.record(LeftOut(what, why, tuple(each.name for each in NEED_A_TAKEOVER)))
 
 
 async def explore_inside(lab: "Lab", fact: str, case: Case, *, budget_seconds: float = BUDGET_SECONDS) -> None:
@@ -73,4 +76,6 @@ async def explore_inside(lab: "Lab", fact: str, case: Case, *, budget_seconds: f
     why_not = why_no_lease_ends(lab.subject)
     if why_not is not None:
         covered += f"; {THE_END_OF_A_LEASE} was left out, because {why_not}"
+    if case.expiries and not explored.tally.complete:
+        _leave_out(lab, f"a part of the orders with {THE_END_OF_A_LEASE}", f"their {budget_seconds:g} s were over")
     lab.saw(fact if explored.tally.complete else "not every order was run", covered)

@@ -1,12 +1,14 @@
 """A lease that no write can end: what was not run is said, and does not count as held."""
 
 import asyncio
+import dataclasses
 
 import pytest
 
 from harness.contracts.verdict import Verdict
+from harness.explore.case import Case
 from harness.explore.face import as_data, as_text
-from harness.explore.inside import NEED_A_TAKEOVER, ORDERS_WITH_A_TAKEOVER
+from harness.explore.inside import NEED_A_TAKEOVER, ORDERS_WITH_A_TAKEOVER, explore_inside
 from harness.explore.run import Exploration, Options, Report
 from harness.history.recorder import Recorder
 from harness.run.judge import judge
@@ -27,18 +29,18 @@ NEEDY = {each.name for each in NEED_A_TAKEOVER}
 def played(cluster, watchdog, tmp_path):
     """Plays the scenario on a subject's folder and judges it."""
 
-    async def play(folder):
+    async def play(folder, scenario):
         tmp_path.chmod(0o755)
         site = await open_site(load_subject(folder), cluster, watchdog, tmp_path)
         try:
             with Recorder(tmp_path / "history.jsonl") as recorder:
                 play = recorder.play("workers_every_interleaving:1")
-                done = await play_once(site, workers_every_interleaving, play, StatementBook(), frozenset(), 0)
+                done = await play_once(site, scenario, play, StatementBook(), frozenset(), 0)
         finally:
             await cluster.drop_database("template")
         return done.story, judge(done.story)
 
-    return lambda folder: asyncio.run(play(folder))
+    return lambda folder, scenario=workers_every_interleaving: asyncio.run(play(folder, scenario))
 
 
 def test_a_queue_without_a_fence_is_not_cleared_of_stale_writes(played, pasted):
@@ -59,6 +61,18 @@ def test_where_leases_can_be_ended_all_that_needs_it_is_judged(played, pasted):
     assert ORDERS_WITH_A_TAKEOVER in {seen.what.what for seen in story.saws}
     by_name = {each.invariant.name: each.verdict for each in judged.judgements}
     assert by_name["no_stale_write"] is by_name["token_fences"] is Verdict.PASS
+
+
+def test_orders_for_which_there_was_no_time_clear_nobody(played, pasted):
+    async def hurried(lab):
+        await explore_inside(lab, ORDERS_WITH_A_TAKEOVER, Case(expiries=1, polls=0), budget_seconds=1.5)
+
+    scenario = dataclasses.replace(workers_every_interleaving, play=hurried, must_happen=())
+    story, judged = played(pasted("sound"), scenario)
+    assert ORDERS_WITH_A_TAKEOVER not in {seen.what.what for seen in story.saws}
+    by_name = {each.invariant.name: each.verdict for each in judged.judgements}
+    assert by_name["no_stale_write"] is Verdict.NOT_APPLICABLE
+    assert "a part of the orders with the end of a lease was left out, because their 1.5 s were over" in judged.reason
 
 
 def test_an_exploration_says_that_it_left_out_the_end_of_a_lease(grounds, pasted):
