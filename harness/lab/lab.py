@@ -51,6 +51,7 @@ from harness.wire.proxy import Proxy
 CONNECT_SECONDS = 10
 ENQUEUE_SECONDS = 20
 RECONNECT_SECONDS = 90.0
+ANSWERS_OF_A_LOOK = 4  # more than a worker is given as it starts
 CLOCK_MARGIN_SECONDS = 0.05
 LEASE_ENDED = "the lease was ended"
 _LOOK_SECONDS = 0.01
@@ -503,23 +504,26 @@ class Lab:
             await asyncio.gather(reached, return_exceptions=True)
 
     async def has_looked(self, worker: LabWorker, *, within_seconds: float = 10) -> bool:
-        """Wait until a worker has looked for work once, as a statement known to claim shows.
+        """Wait until a worker has looked for work once, as a statement known to claim shows. False when it was not seen to.
 
-        One that finds nothing may have nothing to mark, and then says no such statement: once the server has answered it
-        anything, two polls must do. False when neither was seen.
+        Of a queue whose looks mark nothing when they find nothing, no look of the calm run was such a statement either.
+        There, the worker has looked once it was answered several times, for longer than two polls.
         """
-        asked_at: float | None = None
+        answers: list[tuple[float, int]] = []  # when how many were first seen
 
         def claims(event: object) -> bool:
             return isinstance(event, Attempted) and event.worker == worker.number and "claim" in event.changes
 
         def looked() -> bool:
-            nonlocal asked_at
             if any(claims(entry.what) for entry in self.recorder.entries):
                 return True
-            if asked_at is None and any(session.has_answered for session in worker.sessions):
-                asked_at = time.monotonic()
-            return asked_at is not None and time.monotonic() > asked_at + 2 * (self.subject.poll_seconds or 1.0)
+            if self.ground.book.shows_idle_looks:
+                return False
+            count = sum(session.answers for session in worker.sessions)
+            if count and (not answers or count > answers[-1][1]):
+                answers.append((time.monotonic(), count))
+            apart = answers[-1][0] - answers[0][0] if answers else 0.0
+            return len(answers) >= ANSWERS_OF_A_LOOK and apart > 2 * (self.subject.poll_seconds or 1.0)
 
         try:
             await self.eventually(

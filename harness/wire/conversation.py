@@ -388,6 +388,8 @@ class Conversation:
         if not changes:
             return
         self._unsettled = True
+        if self._proxy.learning and not moved and "claim" in changes:
+            self._proxy.book.shows_idle_looks = True
         session = self._session
         said = (session.id, session.worker, session.pid, changes, statement.fingerprint)
         self._proxy.recorder.record(Attempted(*said, moved, tag.decode("utf-8", "replace"), sqlstate, *running.found))

@@ -96,9 +96,9 @@ class Session:
         return self.opened and self.closed_by is None
 
     @property
-    def has_answered(self) -> bool:
-        """Whether the server has answered anything outside a transaction, or ended one, since it was ready."""
-        return self.talk.transactions_ended > 1
+    def answers(self) -> int:
+        """How often the server has answered outside a transaction, or ended one, since it was ready."""
+        return max(0, self.talk.transactions_ended - 1)
 
     @property
     def running(self) -> str:

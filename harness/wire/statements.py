@@ -113,6 +113,7 @@ class StatementBook:
         self._corrections: dict[str, tuple[re.Pattern[str], ...]] = {}
         self._answers: dict[str, tuple[str, ...]] = {}
         self.version = 0
+        self.shows_idle_looks = False  # a statement that claims was seen to find nothing
 
     def copy(self) -> "StatementBook":
         """The same knowledge; what the copy learns stays with it."""
@@ -121,6 +122,7 @@ class StatementBook:
         copied._places.update(self._places)
         copied._corrections.update(self._corrections)
         copied.version = self.version
+        copied.shows_idle_looks = self.shows_idle_looks
         return copied
 
     def learn(self, fingerprint: str, change: str, place: int = 1) -> None:
