@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from harness.contracts.verdict import Verdict
 from harness.document import Document, PlayDoc
 from harness.faults import discover
 from harness.history.facts.said import fault_landed
+from harness.history.job import ENDED
 from harness.history.recorder import DeadlinePassed, Recorder
 from harness.history.story import Story
 from harness.invariants.backlog_recovers import backlog_recovers
@@ -49,6 +51,7 @@ DISK_MB = 400
 HOLDER_SECONDS = 2.0
 _TOLD_EVERY_SECONDS = 1.0
 _STRIKES_A_HOLDER = frozenset({"worker", "connection"})
+_FATES = re.compile(r"; (of \d+ jobs: .*)\Z")
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,10 @@ async def run_drills(options: DrillOptions, listener: Listener) -> Document:
         listener.doing(f"probing {options.subject.name}")
         probed = await probe(site, recorder.play("probe:1"), options.seed)
         plays, scenarios = await _Drills(options, listener, site, recorder, probed).run()
-        notes = tuple(f"{play.scenario}: to play it again: {play.reproduce}" for play in plays if _broken(play))
-        facts = compose.RunFacts(options.command, started_at, time.monotonic() - began, options.seed, notes)
+        notes = [f"{play.scenario}: to play it again: {play.reproduce}" for play in plays if _broken(play)]
+        # The line of a drill that held is cut on a terminal, and nobody may overlook this.
+        notes += [f"{play.scenario}: {fates[1]}" for play in plays if (fates := _FATES.search(play.reason))]
+        facts = compose.RunFacts(options.command, started_at, time.monotonic() - began, options.seed, tuple(notes))
         return compose.run_document(facts, options.subject, probed, cluster, plays, scenarios)
 
 
@@ -187,12 +192,12 @@ class _Drills:
 
 
 def _with_fates(judged: Judged, story: Story) -> Judged:
-    """What became of the jobs is part of a drill's answer, where not all of them are done."""
-    ended = [transition.moved.new for job in story.jobs.values() if job.enqueued for transition in job.transitions[-1:]]
-    states = [row.state for row in ended if row is not None]
-    if all(state == State.DONE for state in states):
+    """What became of the jobs is part of a drill's answer, where some of them were given up."""
+    rows = [job.final_row() for job in story.jobs.values() if job.enqueued]
+    ended = [row.state for row in rows if row is not None and row.state in ENDED - {State.DELETED}]
+    if all(state == State.DONE for state in ended):
         return judged
-    return replace(judged, reason=f"{judged.reason}; of {len(states)} jobs: {fates_told(states)}")
+    return replace(judged, reason=f"{judged.reason}; of {len(rows)} jobs: {fates_told(ended)}")
 
 
 class _Drill:
@@ -233,10 +238,11 @@ class _Drill:
             for step in self._plan.steps:
                 await asyncio.sleep(step.after_seconds)
                 first = await self._struck(step, lab, inflow, hit)
-                hit.add(first.number)
+                if step.fault.strikes in _STRIKES_A_HOLDER:
+                    hit.add(first.number)
                 others = [worker for worker in lab.workers if worker is not first]
                 held = inflow.busy.get(first.number)
-                whom = f"; worker {first.number} {'is in its call for job ' + repr(held) if held else 'holds nothing'}"
+                whom = f"; worker {first.number} {'is in its call for job ' + repr(held) if held else 'is in no call'}"
                 narrator.say(f"injecting {step.fault.name}{whom if step.fault.strikes in _STRIKES_A_HOLDER else ''}")
                 await stack.enter_async_context(lab.injured(step.fault, first, *others))
             await asyncio.sleep(self._plan.hold_seconds)
@@ -254,7 +260,8 @@ class _Drill:
         if step.fault.strikes not in _STRIKES_A_HOLDER:
             return struck(step, lab.workers)
         others = {worker.number for worker in lab.workers} - hit
-        await inflow.somebody_calls(others, HOLDER_SECONDS)
+        if others:
+            await inflow.somebody_calls(others, HOLDER_SECONDS)
         return struck(step, lab.workers, others & set(inflow.busy))
 
     @asynccontextmanager
