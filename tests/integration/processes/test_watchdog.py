@@ -49,6 +49,7 @@ async def main(folder):
             print(json.dumps([pids, [scratch, str(cluster.server.data.parent)]]), flush=True)
             await asyncio.sleep(60)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
 asyncio.run(main(Path(sys.argv[1])))
 """
 
