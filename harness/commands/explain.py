@@ -96,9 +96,15 @@ def _fault(fault: Any) -> Told:
         "strikes": fault.strikes,
         "needs": [_need(need) for need in fault.needs],
         "holds_seconds": fault.holds_seconds,
+        "holds_leases": fault.holds_leases,
         "excuses": fault.excuses,
     }
-    held = f"for {fault.holds_seconds:g} s (drill --hold)" if fault.holds_seconds else "not at all: it is over at once"
+    leases = f", {fault.holds_leases:g} leases at least" if fault.holds_leases else ""
+    held = (
+        f"for {fault.holds_seconds:g} s{leases} (drill --hold)"
+        if fault.holds_seconds
+        else "not at all: it is over at once"
+    )
     text = [f"{fault.name}: {fault.title}\n\n{fault.docstring}\n"]
     text += [f"strikes   the {fault.strikes}"]
     text += [f"needs     {'; '.join(told['needs']) or 'nothing'}"]

@@ -32,8 +32,8 @@ class Fault(Generic[Target]):
     """One injury. ``injure`` is a context manager that is entered once it has landed and left when it has healed.
 
     ``title`` is its name in a history. ``strikes`` says what it hurts: two faults that strike the same thing are not put
-    together unasked. ``holds_seconds`` is how long a drill keeps it up, 0 for one that is over at once, and ``holds_leases`` how many declared
-    leases at least: a holder's silence means something only past its lease. It heals by itself
+    together unasked. ``holds_seconds`` is how long a drill keeps it up, 0 for one that is over at once, and ``holds_leases``
+    how many declared leases at least: a holder's silence means something only past its lease. It heals by itself
     after ``lasts_at_most_seconds``, and landing and healing have deadlines of their own. ``excuses`` names the invariants that it
     makes meaningless. ``needs_results`` says that it lands only while jobs are being ended,
     ``is_borne`` that a queue has to go on under it as if nothing were.

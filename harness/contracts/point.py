@@ -10,7 +10,7 @@ class Point(enum.StrEnum):
     """
 
     CLAIM_SENT = "claim_sent"  # held on the wire before the server sees the claim
-    SNAPSHOT = "snapshot"  # in the server: the claim has its snapshot and has locked no row
+    SNAPSHOT = "snapshot"  # in the server: the claim, or whatever was chosen, has its snapshot and no row locked
     CLAIMED = "claimed"  # rows locked or changed, transaction open
     COMMITTING = "committing"  # inside COMMIT, not durable
     COMMIT_LOST = "commit_lost"  # claim durable, its reply withheld from the worker

@@ -11,6 +11,11 @@ from pathlib import Path
 LEASE_SECONDS = "{lease}"
 
 
+def plain(number: float) -> str:
+    """A number as people write it: 2, 0.5, never 2.0 or 5e-01."""
+    return format(Decimal(repr(number)).normalize(), "f")
+
+
 class Change(enum.StrEnum):
     """What one committed row transition was, in the protocol's words. Classified inside the database by the truth trigger."""
 
@@ -72,8 +77,8 @@ class JobsMapping:
         declared = self.lease_until_declared or self.lease_until
         if declared is None or LEASE_SECONDS not in declared:
             return self
-        number = format(Decimal(repr(lease_seconds)).normalize(), "f")
-        return replace(self, lease_until=declared.replace(LEASE_SECONDS, number), lease_until_declared=declared)
+        filled = declared.replace(LEASE_SECONDS, plain(lease_seconds))
+        return replace(self, lease_until=filled, lease_until_declared=declared)
 
 
 @dataclass(frozen=True)

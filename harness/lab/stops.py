@@ -146,7 +146,7 @@ class GateStop:
             return True
         waiting = [session for session in self._around.proxy.sessions if session.stands_at(hold)]
         # What went before it in a pipeline has passed the gate only when it is answered.
-        if not waiting or not all(session.has_answered_all() for session in waiting):
+        if not waiting or not all(session.ask_for_answers() for session in waiting):
             return False
         for place in {place for _, place in self._sent.values()}:
             await self._around.gates.shut(self._gate, self._around.worker, place=place)

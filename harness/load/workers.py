@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.contracts.problem import SubjectFailed
-from harness.contracts.subject import Subject
+from harness.contracts.subject import Subject, plain
 from harness.load.plan import Scaled
 from harness.postgres.address import Address
-from harness.processes.placeholders import fill, plain
+from harness.processes.placeholders import fill
 from harness.processes.watchdog import Watchdog
 from harness.processes.worker import WorkerProcess
 

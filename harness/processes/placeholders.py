@@ -7,11 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from decimal import Decimal
 from pathlib import Path
 
 from harness.contracts.problem import BadInput
-from harness.contracts.subject import Subject
+from harness.contracts.subject import Subject, plain
 
 NAMES = ("python", "folder", "base", "layers", "lease", "heartbeat", "poll", "max_attempts", "slots")
 
@@ -66,8 +65,3 @@ def interpreter(subject: Subject) -> str:
         if own.exists():
             return str(own)
     return sys.executable
-
-
-def plain(number: float) -> str:
-    """A number as people write it: 2, 0.5, never 2.0 or 5e-01."""
-    return format(Decimal(repr(number)).normalize(), "f")

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import re
 import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from harness.postgres.options import ServerOption
 from harness.processes.watchdog import Watchdog
 from harness.run import compose
 from harness.run.drill_plan import COMPOSED, Faults, Plan, Step, planned, struck, thrown
-from harness.run.judge import Judged, judge
+from harness.run.judge import judge
 from harness.run.keep import HISTORY
 from harness.run.narrate import Narrator
 from harness.run.play import play_once
@@ -51,7 +50,6 @@ DISK_MB = 400
 HOLDER_SECONDS = 2.0
 _TOLD_EVERY_SECONDS = 1.0
 _STRIKES_A_HOLDER = frozenset({"worker", "connection"})
-_FATES = re.compile(r"; (of \d+ jobs: .*)\Z")
 
 
 @dataclass(frozen=True)
@@ -107,10 +105,11 @@ async def run_drills(options: DrillOptions, listener: Listener) -> Document:
         site = await open_site(options.subject, cluster, watchdog, options.folder, exclusive=True)
         listener.doing(f"probing {options.subject.name}")
         probed = await probe(site, recorder.play("probe:1"), options.seed)
-        plays, scenarios = await _Drills(options, listener, site, recorder, probed).run()
+        drills = _Drills(options, listener, site, recorder, probed)
+        plays, scenarios = await drills.run()
         notes = [f"{play.scenario}: to play it again: {play.reproduce}" for play in plays if _broken(play)]
         # The line of a drill that held is cut on a terminal, and nobody may overlook this.
-        notes += [f"{play.scenario}: {fates[1]}" for play in plays if (fates := _FATES.search(play.reason))]
+        notes += [f"{name}: {fates}" for name, fates in drills.fates.items()]
         facts = compose.RunFacts(options.command, started_at, time.monotonic() - began, options.seed, tuple(notes))
         return compose.run_document(facts, options.subject, probed, cluster, plays, scenarios)
 
@@ -134,6 +133,7 @@ class _Drills:
         self._recorder = recorder
         self._probed = probed
         self._seen: dict[str, int] = {}
+        self.fates: dict[str, str] = {}  # of plays in which jobs were given up: what became of all
         self._ended_at = time.monotonic() + (options.lasts_seconds or 0)
 
     async def run(self) -> tuple[list[PlayDoc], list[Scenario]]:
@@ -180,10 +180,14 @@ class _Drills:
         )
         if drill.inapplicable is not None:
             return scenario, compose.not_applicable(scenario, drill.inapplicable, reproduce=reproduce)
+        judged = judge(played.story)
+        if fates := _fates(played.story):
+            self.fates[name] = fates
+            judged = replace(judged, reason=f"{judged.reason}; {fates}")
         return scenario, compose.play_document(
             scenario,
             played.story,
-            _with_fates(judge(played.story), played.story),
+            judged,
             repeat=self._repeat_of(plan),
             seconds=played.seconds,
             reproduce=reproduce,
@@ -191,13 +195,13 @@ class _Drills:
         )
 
 
-def _with_fates(judged: Judged, story: Story) -> Judged:
-    """What became of the jobs is part of a drill's answer, where some of them were given up."""
+def _fates(story: Story) -> str:
+    """What became of the jobs, where some of them were given up: part of a drill's answer. "" where all that ended are done."""
     rows = [job.final_row() for job in story.jobs.values() if job.enqueued]
     ended = [row.state for row in rows if row is not None and row.state in ENDED - {State.DELETED}]
     if all(state == State.DONE for state in ended):
-        return judged
-    return replace(judged, reason=f"{judged.reason}; of {len(rows)} jobs: {fates_told(ended)}")
+        return ""
+    return f"of {len(rows)} jobs: {fates_told(ended)}"
 
 
 class _Drill:
@@ -237,13 +241,9 @@ class _Drill:
         async with AsyncExitStack() as stack:
             for step in self._plan.steps:
                 await asyncio.sleep(step.after_seconds)
-                first = await self._struck(step, lab, inflow, hit)
-                if step.fault.strikes in _STRIKES_A_HOLDER:
-                    hit.add(first.number)
+                first, whom = await self._struck(step, lab, inflow, hit)
                 others = [worker for worker in lab.workers if worker is not first]
-                held = inflow.busy.get(first.number)
-                whom = f"; worker {first.number} {'is in its call for job ' + repr(held) if held else 'is in no call'}"
-                narrator.say(f"injecting {step.fault.name}{whom if step.fault.strikes in _STRIKES_A_HOLDER else ''}")
+                narrator.say(f"injecting {step.fault.name}{whom}")
                 await stack.enter_async_context(lab.injured(step.fault, first, *others))
             await asyncio.sleep(self._plan.hold_seconds)
             if all(step.fault.is_borne for step in self._plan.steps):
@@ -255,14 +255,21 @@ class _Drill:
         except DeadlinePassed as error:
             raise DeadlinePassed(f"after the faults had healed: {error}") from error
 
-    async def _struck(self, step: Step, lab: Lab, inflow: Inflow, hit: set[int]) -> LabWorker:
-        """Whom a fault strikes. One that strikes a worker waits a moment for somebody who holds a job, and was not struck yet."""
+    async def _struck(self, step: Step, lab: Lab, inflow: Inflow, hit: set[int]) -> tuple[LabWorker, str]:
+        """Whom a fault strikes, and what to say of that; one that strikes a worker adds it to those that were ``hit``.
+
+        Such a fault waits a moment for somebody who holds a job, and was not hit yet.
+        """
         if step.fault.strikes not in _STRIKES_A_HOLDER:
-            return struck(step, lab.workers)
+            return struck(step, lab.workers), ""
         others = {worker.number for worker in lab.workers} - hit
         if others:
             await inflow.somebody_calls(others, HOLDER_SECONDS)
-        return struck(step, lab.workers, others & set(inflow.busy))
+        busy = inflow.busy
+        worker = struck(step, lab.workers, others & set(busy))
+        hit.add(worker.number)
+        doing = f"is in its call for job {busy[worker.number]!r}" if worker.number in busy else "is in no call"
+        return worker, f"; worker {worker.number} {doing}"
 
     @asynccontextmanager
     async def _told(self, narrator: Narrator, inflow: Inflow) -> AsyncIterator[None]:

@@ -111,10 +111,10 @@ class Session:
         """Whether anything that the client sent is held back right now."""
         return bool(self._queue)
 
-    def has_answered_all(self) -> bool:
-        """Whether the server has answered all that it was sent.
+    def ask_for_answers(self) -> bool:
+        """Have the server send what it owes; whether it owes nothing any more.
 
-        In a pipeline it keeps its answers until it is told to send them, and what tells it may be held: then we do.
+        In a pipeline it keeps its answers until it is told to send them, and what tells it may be held: then we do, once.
         """
         if not self.talk.quiet and not self.talk.will_be_ready and not self._flushed:
             self._flushed = True

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.contracts.problem import BadInput
-from harness.processes.placeholders import escape, fill, plain
+from harness.contracts.subject import plain
+from harness.processes.placeholders import escape, fill
 from harness.run.stage import with_lease
 from harness.run.subject_file import find_file, load_subject, reference_queue_folder
 from harness.run.subject_tables import seconds

@@ -67,30 +67,22 @@ def test_a_worker_that_rescues_first_stands_in_its_claim(told: Told) -> None:
     told(play)
 
 
-def test_two_of_them_stand_there_in_one_look_and_their_claims_go_on_together(told: Told) -> None:
-    async def play(lab: Lab) -> None:
-        await lab.enqueue(2)
-        workers = [lab.worker(stops_at=Point.SNAPSHOT) for _ in range(2)]
-        for worker in workers:
-            await worker.start()
-        await lab.all_reached(Point.SNAPSHOT, workers, within_seconds=20)
-        await lab.release_together(Point.SNAPSHOT, workers)
-        assert await lab.drained()
+async def barrier_of_two(lab: Lab) -> None:
+    await lab.enqueue(2)
+    workers = [lab.worker(stops_at=Point.SNAPSHOT) for _ in range(2)]
+    for worker in workers:
+        await worker.start()
+    await lab.all_reached(Point.SNAPSHOT, workers, within_seconds=20)
+    await lab.release_together(Point.SNAPSHOT, workers)
+    assert await lab.drained()
 
-    assert len(released_together(2).evidence(told(play))) == 2
+
+def test_two_of_them_stand_there_in_one_look_and_their_claims_go_on_together(told: Told) -> None:
+    assert len(released_together(2).evidence(told(barrier_of_two))) == 2
 
 
 def test_where_no_statement_is_known_to_claim_nobody_says_that_they_stood_in_their_claims(told: Told) -> None:
-    async def play(lab: Lab) -> None:
-        await lab.enqueue(2)
-        workers = [lab.worker(stops_at=Point.SNAPSHOT) for _ in range(2)]
-        for worker in workers:
-            await worker.start()
-        await lab.all_reached(Point.SNAPSHOT, workers, within_seconds=20)
-        await lab.release_together(Point.SNAPSHOT, workers)
-        assert await lab.drained()
-
-    assert released_together(2).evidence(told(play, blank=True)) == ()
+    assert released_together(2).evidence(told(barrier_of_two, blank=True)) == ()
 
 
 def test_it_stands_in_its_takeover_where_that_is_asked_for(told: Told) -> None:
